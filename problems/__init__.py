@@ -1,0 +1,1 @@
+"""Heuristic-design problems: what a candidate must return, how it is checked and scored."""
