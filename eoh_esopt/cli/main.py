@@ -1,0 +1,53 @@
+"""The command line: a thin table over the packages. Bad input ends in one sentence and exit code 2."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+
+import click
+
+from eoh_esopt.cli.doctor import doctor
+from eoh_esopt.cli.model import model
+from eoh_esopt.cli.replay import replay
+from eoh_esopt.cli.run import run
+from operators.errors import UserError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="eoh-esopt")
+def cli() -> None:
+    """Heuristic search in which the language model learns while it searches.
+
+    \b
+    Examples:
+      eoh-esopt doctor
+      eoh-esopt model get SmolLM2-135M-Instruct
+      eoh-esopt run tsp_construct --model SmolLM2-135M-Instruct --scope norms --budget 400 --out runs/a
+      eoh-esopt run --resume runs/a
+      eoh-esopt replay runs/a --save adapted
+    """
+
+
+for command in (run, replay, model, doctor):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """Entry point. Exit codes: 0 done, 1 a defect of ours, 2 bad input, 130 interrupted."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # spinning threads slow numba and torch down on busy machines
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    logging.getLogger("transformers").setLevel(logging.ERROR)
+    try:
+        cli.main(standalone_mode=False)
+    except UserError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(2)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted. What the log holds is kept: go on with --resume.", err=True)
+        sys.exit(130)

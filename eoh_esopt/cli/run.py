@@ -1,0 +1,108 @@
+"""`eoh-esopt run`: begin or resume a search."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from eoh_esopt.reports.live import watch
+from eoh_esopt.reports.summary import print_summary
+from operators.errors import UserError
+
+_KEPT_ON_RESUME = {"resume_folder", "workers"}
+_SAMPLING = ("temperature", "top_p", "top_k", "max_new_tokens")
+
+
+@click.command()
+@click.argument("problem", required=False)
+@click.option("--model", help="Name from `eoh-esopt model list`, a hub id, or a folder with a checkpoint.")
+@click.option("--method", default="esopt-eoh", show_default=True, help="eoh, esopt-eoh, sample or esopt-sample.")
+@click.option("--budget", type=int, default=1000, show_default=True, help="Candidates; the start population is free.")
+@click.option("--seed", type=int, default=2024, show_default=True, help="Seed of every random stream of the run.")
+@click.option("--out", type=click.Path(path_type=Path), help="New folder for the run.")
+@click.option("--resume", "resume_folder", type=click.Path(path_type=Path), help="Go on with the run in this folder.")
+@click.option("--population", type=int, default=10, show_default=True, help="Heuristics kept; size of e1 and e2.")
+@click.option("--directions", type=int, default=10, show_default=True, help="Directions of one update.")
+@click.option("--samples-per-direction", type=int, default=1, show_default=True, help="Candidates of each direction.")
+@click.option("--sigma", type=float, help="Size of the perturbations at first.  [default: the scope's]")
+@click.option("--sigma-final", type=float, help="Size of the perturbations at last.  [default: the scope's]")
+@click.option("--alpha", type=float, help="Learning rate.  [default: the scope's]")
+@click.option("--reward", help="graded, paper or ordered.  [default: graded below 1B parameters, else paper]")
+@click.option("--scope", default="full", show_default=True, help="Weights that learn: full or norms.")
+@click.option("--restore", default="exact", show_default=True, help="exact, or subtract (the paper's; drifts).")
+@click.option("--dtype", default="auto", show_default=True, help="auto, bfloat16, float16 or float32.")
+@click.option("--prefill/--no-prefill", default=None, help="Begin replies in code.  [default: below 1B parameters]")
+@click.option("--temperature", type=float, default=0.8, show_default=True)
+@click.option("--top-p", type=float, default=0.95, show_default=True)
+@click.option("--top-k", type=int, default=50, show_default=True)
+@click.option("--max-new-tokens", type=int, default=512, show_default=True, help="Limit of a reply.")
+@click.option("--shuffle-rewards", is_flag=True, help="Control: deal the rewards out at random; nothing can be learnt.")
+@click.option("--timeout", type=float, default=20.0, show_default=True, help="Seconds for one evaluation.")
+@click.option("--isolation", default="best", show_default=True, help="Sandbox: best, required or none.")
+@click.option("--max-batch", type=int, default=64, show_default=True, help="Most replies written at once.")
+@click.option("--workers", type=int, default=None, help="Sandbox workers.  [default: one a core]")
+@click.pass_context
+def run(
+    context: click.Context,
+    /,
+    problem: str | None,
+    out: Path | None,
+    resume_folder: Path | None,
+    workers: int | None,
+    **settings: Any,
+) -> None:
+    """Search for a heuristic for PROBLEM while the model learns.
+
+    \b
+    Examples:
+      eoh-esopt run tsp_construct --model SmolLM2-135M-Instruct --scope norms --budget 400 --out runs/a
+      eoh-esopt run tsp_construct --model meta-llama/Llama-3.1-8B-Instruct --budget 1000 --out runs/b
+      eoh-esopt run tsp_construct --model ./my-model --method eoh --budget 200 --seed 1 --out runs/c
+      eoh-esopt run --resume runs/a
+    """
+    workers = (os.cpu_count() or 1) if workers is None else workers
+    if workers < 1:
+        raise UserError(f"workers must be at least 1, not {workers}.")
+    if resume_folder is not None:
+        _refuse_settings(context)
+        summary = _resume(resume_folder, workers)
+        print_summary(resume_folder, summary)
+        return
+    if problem is None or settings["model"] is None or out is None:
+        missing = "PROBLEM" if problem is None else "--model" if settings["model"] is None else "--out"
+        raise UserError(f"{missing} is missing. A run needs a problem, --model and --out; or --resume FOLDER.")
+    summary = _start(problem, out, workers, settings)
+    print_summary(out, summary)
+
+
+def _start(problem: str, out: Path, workers: int, settings: dict[str, Any]) -> dict[str, Any]:
+    from eoh_esopt.engine.config import RunConfig  # torch is loaded only when a run begins
+    from eoh_esopt.engine.run import start
+    from eoh_esopt.models.protocol import Sampling
+
+    sampling = Sampling(**{name: settings.pop(name) for name in _SAMPLING})
+    config = RunConfig(problem=problem, sampling=sampling, **settings)
+    with watch() as listener:
+        return start(config, out, workers=workers, listener=listener, notify=listener.say)
+
+
+def _resume(folder: Path, workers: int) -> dict[str, Any]:
+    from eoh_esopt.engine.run import resume
+
+    with watch() as listener:
+        return resume(folder, workers=workers, listener=listener, notify=listener.say)
+
+
+def _refuse_settings(context: click.Context) -> None:
+    """A resumed run keeps its settings: anything else given beside --resume is a mistake."""
+    for name in context.params:
+        given = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        if given and name not in _KEPT_ON_RESUME:
+            label = "PROBLEM" if name == "problem" else f"--{name.replace('_', '-')}"
+            raise UserError(
+                f"{label} cannot be given with --resume: a run keeps the settings it began with. "
+                "Leave it out, or begin a new run with --out."
+            )

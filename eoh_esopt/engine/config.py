@@ -1,0 +1,168 @@
+"""The settings of a run: one frozen record, checked as a whole before anything is loaded or written."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from eoh_esopt.models.protocol import Sampling
+from eoh_esopt.models.scopes import get_scope
+from eoh_esopt.models.weights import RESTORE_MODES
+from operators.errors import UserError
+
+METHODS = ("eoh", "esopt-eoh", "sample", "esopt-sample")
+REWARDS = ("graded", "paper", "ordered")
+SMALL_MODEL = 1_000_000_000
+"""Models with fewer parameters get a prefilled reply and the graded reward unless the user says otherwise."""
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """What a run is to do. Sizes of batches are in candidates.
+
+    Attributes:
+        problem: name of the problem.
+        model: name or folder of the model.
+        method: one of `METHODS`.
+        budget: candidates of the search, the start population not counted.
+        seed: of all random streams.
+        population: heuristics kept, and candidates of e1 and of e2 in a generation.
+        directions: directions of one update; m1 and m2 write directions * samples_per_direction candidates each.
+        samples_per_direction: candidates written under each direction.
+        sigma: size of the perturbations at first; None for the scope's default.
+        sigma_final: at last; None for the scope's default.
+        alpha: learning rate; None for the scope's default.
+        reward: one of `REWARDS`; None for graded below a billion parameters, else the paper's.
+        scope: which weights the directions move.
+        restore: how a direction is taken back.
+        dtype: of the live weights.
+        prefill: begin replies up to the function's docstring; None for models below a billion parameters only.
+        sampling: how tokens are drawn.
+        shuffle_rewards: the control: rewards dealt out to the directions at random.
+        timeout: wall-clock limit of one evaluation, in seconds.
+        isolation: best, required or none.
+        max_batch: most rows generated at once.
+    """
+
+    problem: str
+    model: str
+    method: str = "esopt-eoh"
+    budget: int = 1000
+    seed: int = 2024
+    population: int = 10
+    directions: int = 10
+    samples_per_direction: int = 1
+    sigma: float | None = None
+    sigma_final: float | None = None
+    alpha: float | None = None
+    reward: str | None = None
+    scope: str = "full"
+    restore: str = "exact"
+    dtype: str = "auto"
+    prefill: bool | None = None
+    sampling: Sampling = Sampling()
+    shuffle_rewards: bool = False
+    timeout: float = 20.0
+    isolation: str = "best"
+    max_batch: int = 64
+
+    def __post_init__(self) -> None:
+        _choice("method", self.method, METHODS)
+        _choice("reward", self.reward, (None, *REWARDS))
+        _choice("restore", self.restore, RESTORE_MODES)
+        _choice("isolation", self.isolation, ("best", "required", "none"))
+        get_scope(self.scope)
+        for name in ("population", "directions", "samples_per_direction", "max_batch"):
+            _at_least(name, getattr(self, name), 1)
+        _at_least("seed", self.seed, 0)
+        for name in ("sigma", "sigma_final", "alpha"):
+            _finite(name, getattr(self, name))
+        if not (math.isfinite(self.timeout) and self.timeout > 0):
+            raise UserError(f"timeout must be a finite number of seconds above 0, not {self.timeout}.")
+        if self.learns and self.directions < 2:
+            raise UserError(f"An update needs at least 2 directions, not {self.directions}.")
+        if self.budget < self.learning_batch:
+            raise UserError(
+                f"A budget of {self.budget} is less than one batch of {self.learning_batch} candidates "
+                f"({self.directions} directions x {self.samples_per_direction}). Raise --budget or lower --directions."
+            )
+
+    @property
+    def learns(self) -> bool:
+        """Whether the method moves the weights."""
+        return self.method.startswith("esopt-")
+
+    @property
+    def learning_batch(self) -> int:
+        """Candidates behind one update."""
+        return self.directions * self.samples_per_direction
+
+    @property
+    def plan(self) -> tuple[tuple[str, int], ...]:
+        """Operators of one generation and their candidates."""
+        if self.method.endswith("sample"):
+            return (("i1", self.learning_batch),)
+        return (
+            ("e1", self.population),
+            ("e2", self.population),
+            ("m1", self.learning_batch),
+            ("m2", self.learning_batch),
+        )
+
+    @property
+    def generations(self) -> int:
+        """Generations that the budget reaches into; the last may be cut short."""
+        return -(-self.budget // sum(count for _, count in self.plan))
+
+    def resolved(self, parameters: int) -> RunConfig:
+        """The same settings with every default that depends on the model or the scope filled in."""
+        scope = get_scope(self.scope)
+        small = parameters < SMALL_MODEL
+        return replace(
+            self,
+            sigma=scope.sigma[0] if self.sigma is None else self.sigma,
+            sigma_final=scope.sigma[1] if self.sigma_final is None else self.sigma_final,
+            alpha=scope.alpha if self.alpha is None else self.alpha,
+            reward=("graded" if small else "paper") if self.reward is None else self.reward,
+            prefill=small if self.prefill is None else self.prefill,
+        )
+
+    def to_json(self) -> str:
+        """The settings as the run's folder keeps them."""
+        return json.dumps(asdict(self), indent=1) + "\n"
+
+
+def load_config(path: Path) -> RunConfig:
+    """Read the settings of a run.
+
+    Raises:
+        UserError: the file is missing or damaged, or has a key that this release does not know.
+    """
+    try:
+        values: dict[str, Any] = json.loads(path.read_text())
+        unknown = set(values) - {field.name for field in fields(RunConfig)}
+        if unknown:
+            raise UserError(f"{path} has the unknown setting {sorted(unknown)[0]!r}. Use the release that wrote it.")
+        return RunConfig(**{**values, "sampling": Sampling(**values["sampling"])})
+    except OSError as error:
+        raise UserError(f"Cannot read {path}: {error.strerror}. Give the folder of a run.") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} is damaged: {error}. Restore it from a copy.") from error
+
+
+def _choice(name: str, value: object, allowed: tuple[object, ...]) -> None:
+    if value not in allowed:
+        raise UserError(f"Unknown {name} {value!r}. Choose one of: {', '.join(str(one) for one in allowed if one)}.")
+
+
+def _at_least(name: str, value: int, least: int) -> None:
+    if value < least:
+        raise UserError(f"{name} must be at least {least}, not {value}.")
+
+
+def _finite(name: str, value: float | None) -> None:
+    if value is not None and not (math.isfinite(value) and value >= 0):
+        raise UserError(f"{name} must be a finite number of at least 0, not {value}.")

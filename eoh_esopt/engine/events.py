@@ -1,0 +1,134 @@
+"""The run's folder: one append-only log of events, which resume, replay and reports all read.
+
+A line is one JSON object; each is forced to disk before the search goes on. A line that a kill cut short is dropped
+when the log is opened again, so at most the work in flight is lost. A lock file keeps a second process out.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+from operators.errors import UserError
+
+EVENTS = "events.jsonl"
+CONFIG = "config.json"
+HISTORY = "history.json"
+BEST = "best_heuristic.py"
+SUMMARY = "summary.json"
+
+Event = dict[str, Any]
+
+
+def read_events(folder: Path) -> list[Event]:
+    """All whole events of a run, oldest first.
+
+    Raises:
+        UserError: the folder holds no run, or a line in the middle of its log is damaged.
+    """
+    path = folder / EVENTS
+    if not path.is_file():
+        raise UserError(f"{folder} holds no run: there is no {EVENTS}. Give the folder that --out named.")
+    lines = path.read_bytes().split(b"\n")
+    events = []
+    for number, line in enumerate(lines[:-1], 1):
+        try:
+            events.append(json.loads(line))
+        except ValueError as error:
+            raise UserError(f"{path}, line {number}, is damaged ({error}). Restore the file from a copy.") from error
+    return events
+
+
+class EventLog:
+    """Appends events to a run's log; use `open_log`."""
+
+    def __init__(self, folder: Path, stream: TextIO) -> None:
+        self.folder = folder
+        self._stream = stream
+
+    def append(self, kind: str, **fields: Any) -> Event:
+        """Write one event and force it to disk.
+
+        Raises:
+            UserError: the disk is full or was taken away; the log keeps all earlier events.
+        """
+        event: Event = {"event": kind, **fields}
+        try:
+            self._stream.write(json.dumps(event, ensure_ascii=True) + "\n")
+            self._stream.flush()
+            os.fsync(self._stream.fileno())
+        except OSError as error:
+            raise UserError(
+                f"Cannot write to {self.folder / EVENTS}: {error.strerror}. "
+                f"Make room, then go on with: eoh-esopt run --resume {self.folder}"
+            ) from error
+        return event
+
+    def write_file(self, name: str, text: str) -> None:
+        """Write a file of the run's folder whole or not at all."""
+        write_atomically(self.folder / name, text)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file whole or not at all.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.part")
+    try:
+        with temporary.open("w") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        raise UserError(f"Cannot write {path}: {error.strerror}. Make room or choose another folder.") from error
+
+
+@contextmanager
+def claim(folder: Path, *, new: bool) -> Iterator[None]:
+    """Hold a run's folder while the block runs.
+
+    Args:
+        folder: the run's folder; made if it is new.
+        new: whether the run is to be begun there, or must be there already.
+
+    Raises:
+        UserError: the folder cannot be made, is in use, or does (not) hold a run.
+    """
+    if new and (folder / EVENTS).exists():
+        raise UserError(f"{folder} holds a run already. Choose another --out, or go on with: --resume {folder}")
+    if not new:
+        read_events(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / ".lock").open("w")
+    except OSError as error:
+        raise UserError(f"Cannot use {folder} for a run: {error.strerror}. Choose another --out.") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise UserError(f"{folder} is in use by another run. Wait for it, or choose another --out.") from error
+        yield
+
+
+@contextmanager
+def open_log(folder: Path) -> Iterator[EventLog]:
+    """The log of a claimed folder, ready to append; a last line that was cut short is removed."""
+    path = folder / EVENTS
+    try:
+        if path.exists():
+            whole = path.read_bytes().rfind(b"\n") + 1
+            os.truncate(path, whole)
+        stream = path.open("a")
+    except OSError as error:
+        raise UserError(f"Cannot open {path}: {error.strerror}. Choose another --out.") from error
+    with stream:
+        yield EventLog(folder, stream)

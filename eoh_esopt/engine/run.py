@@ -1,0 +1,204 @@
+"""From settings to a finished run: loads what a search works with, begins or resumes it, writes the summary."""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from datetime import datetime, timezone
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from eoh_esopt.engine import events
+from eoh_esopt.engine.config import RunConfig, load_config
+from eoh_esopt.engine.history import History
+from eoh_esopt.engine.listener import Listener
+from eoh_esopt.engine.recorded import Recorded
+from eoh_esopt.engine.search import Parts, Search
+from eoh_esopt.models.fetch import resolve
+from eoh_esopt.models.progress import console_progress
+from eoh_esopt.models.scopes import get_scope
+from eoh_esopt.models.selftest import self_test
+from eoh_esopt.models.transformers_model import TransformersModel
+from eoh_esopt.sandbox.evaluator import Evaluator
+from eoh_esopt.sandbox.limits import Limits
+from eoh_esopt.sandbox.spec import ProblemSpec
+from operators import rewards
+from operators.errors import UserError
+from operators.evolution_strategy import EvolutionStrategy
+from operators.schedules import cosine
+from operators.search import Operator, search_operators
+from operators.shaping import shuffled, z_score
+from operators.task import Task
+from problems import registry
+
+Notify = Callable[[str], None]
+
+
+def start(config: RunConfig, out: Path, *, workers: int, listener: Listener, notify: Notify) -> dict[str, Any]:
+    """Begin a run in a new folder and work until its budget is spent.
+
+    Returns:
+        The run's summary, as in `summary.json`.
+
+    Raises:
+        UserError: a setting, the model or the folder cannot be used. Nothing is written before the settings and the
+            model have been checked.
+    """
+    registry.get(config.problem)
+    if (out / events.EVENTS).exists():
+        with events.claim(out, new=True):
+            pass
+    model, config = load(config, notify)
+    with events.claim(out, new=True):
+        events.write_atomically(out / events.CONFIG, config.to_json())
+        return _work(config, out, model, workers, listener, notify)
+
+
+def resume(out: Path, *, workers: int, listener: Listener, notify: Notify) -> dict[str, Any]:
+    """Go on with a run where its log ends; a finished run is left as it is.
+
+    Raises:
+        UserError: the folder holds no run, is in use, or the model's weights are not those it began with.
+    """
+    with events.claim(out, new=False):
+        config = load_config(out / events.CONFIG)
+        model, _ = load(config, notify)
+        return _work(config, out, model, workers, listener, notify)
+
+
+def load(config: RunConfig, notify: Notify) -> tuple[TransformersModel, RunConfig]:
+    """The model of a run, tested, and the settings with the defaults that depend on it filled in."""
+    with console_progress() as progress:
+        folder = resolve(config.model, progress=progress)
+    notify(f"Loading {folder.name}")
+    model = TransformersModel(
+        folder,
+        scope=get_scope(config.scope),
+        sampling=config.sampling,
+        restore=config.restore,
+        dtype=config.dtype,
+        max_batch=config.max_batch,
+    )
+    config = config.resolved(model.parameters)
+    if config.learns:
+        assert config.sigma is not None
+        change = self_test(model, config.sigma, exact=config.restore == "exact")
+        notify(
+            f"Self-test passed: a direction moves the logits by up to {change:.3g}, a revert brings back the same bits"
+        )
+    return model, config
+
+
+def operators_of(config: RunConfig, task: Task) -> dict[str, Operator]:
+    """The operators of a method: those that learn are wrapped by the evolution strategy."""
+    assert config.prefill is not None and config.sigma is not None
+    assert config.sigma_final is not None and config.alpha is not None
+    plain: dict[str, Operator] = dict(search_operators(task, prefilled=config.prefill))
+    if not config.learns:
+        return plain
+    sampling = config.method == "esopt-sample"
+    paper = rewards.sample if sampling else rewards.paper
+    reward = {"graded": rewards.graded, "paper": paper, "ordered": rewards.ordered}[config.reward or "paper"]
+    for name in ("i1",) if sampling else ("m1", "m2"):
+        plain[name] = EvolutionStrategy(
+            inner=plain[name],
+            reward=reward,
+            sigma=cosine(config.sigma, config.sigma_final, config.generations),
+            alpha=config.alpha,
+            samples_per_direction=config.samples_per_direction,
+            shaping=shuffled(z_score) if config.shuffle_rewards else z_score,
+        )
+    return plain
+
+
+def _work(
+    config: RunConfig, out: Path, model: TransformersModel, workers: int, listener: Listener, notify: Notify
+) -> dict[str, Any]:
+    problem = registry.get(config.problem)
+    earlier = events.read_events(out) if (out / events.EVENTS).exists() else []
+    notify("Taking the checksum of the weights")
+    base = model.checksum()
+    _check_base(earlier, base, out)
+    limits = Limits(wall_s=config.timeout)
+    began = time.monotonic()
+    with (
+        Evaluator(ProblemSpec.named(config.problem), workers=workers, limits=limits, isolation=config.isolation) as evaluator,
+        events.open_log(out) as log,
+    ):
+        facts = log.append(
+            "resume" if earlier else "start",
+            time=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            config=asdict(config),
+            model=model.describe(),
+            base_checksum=base,
+            isolation=evaluator.isolation_level,
+            references=dict(problem.references),
+            machine=machine(),
+        )
+        listener.on_start(facts)
+        description = model.describe()
+        history = History(config.model, base, config.scope, config.restore, description["dtype"])
+        parts = Parts(
+            problem.task, operators_of(config, problem.task), model, evaluator, log, Recorded(earlier), listener
+        )
+        search = Search(config, parts, history)
+        search.run()
+        summary = _summary(search, model, dict(problem.references), facts, earlier, time.monotonic() - began)
+        log.append("end", **summary)
+        log.write_file(events.HISTORY, _final(search.history, summary["weights_after"]).to_json())
+        log.write_file(events.SUMMARY, json.dumps(summary, indent=1) + "\n")
+    listener.on_end(summary)
+    return summary
+
+
+def _check_base(earlier: list[events.Event], base: str, out: Path) -> None:
+    if earlier and earlier[0]["base_checksum"] != base:
+        raise UserError(
+            f"The run in {out} began with weights {earlier[0]['base_checksum'][:12]}, but the model has {base[:12]} now. "
+            "Bring back the model it began with, or begin a new run."
+        )
+
+
+def _final(history: History, checksum: str) -> History:
+    return History(
+        **{**{name: getattr(history, name) for name in history.__dataclass_fields__}, "final_checksum": checksum}
+    )
+
+
+def _summary(
+    search: Search,
+    model: TransformersModel,
+    references: dict[str, float],
+    facts: events.Event,
+    earlier: list[events.Event],
+    seconds: float,
+) -> dict[str, Any]:
+    best = search.population[0]
+    before = sum(event.get("seconds", 0.0) for event in earlier if event["event"] == "sitting")
+    return {
+        "best": {"id": best.id, "operator": best.operator, "idea": best.idea, "objective": best.objective},
+        "references": references,
+        "ledger": search.ledger.as_dict(),
+        "weights_before": facts["base_checksum"],
+        "weights_after": model.checksum(),
+        "seconds": round(before + seconds, 1),
+        "seed": facts["config"]["seed"],
+    }
+
+
+def machine() -> dict[str, Any]:
+    """What results may depend on: processor, cores, and the versions of the libraries that compute."""
+    packages = ("eoh-esopt", "torch", "transformers", "tokenizers", "numpy", "numba")
+    return {
+        "platform": platform.platform(),
+        "python": platform.python_version(),
+        "threads": torch.get_num_threads(),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "packages": {name: version(name) for name in packages},
+    }

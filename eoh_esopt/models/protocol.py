@@ -1,0 +1,101 @@
+"""What a search needs from a language model, whatever serves it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from operators.errors import UserError
+from operators.records import Direction, Update
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How tokens are drawn.
+
+    Attributes:
+        temperature: above 0; 0 takes the most probable token.
+        top_p: share of the probability kept, in (0, 1].
+        top_k: number of most probable tokens kept, at least 1.
+        max_new_tokens: limit of a reply, in tokens.
+    """
+
+    temperature: float = 0.8
+    top_p: float = 0.95
+    top_k: int = 50
+    max_new_tokens: int = 512
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.temperature) and self.temperature >= 0):
+            raise UserError(f"temperature must be a finite number of at least 0, not {self.temperature}.")
+        if not 0 < self.top_p <= 1:
+            raise UserError(f"top-p must lie in (0, 1], not {self.top_p}.")
+        if self.top_k < 1:
+            raise UserError(f"top-k must be at least 1, not {self.top_k}.")
+        if self.max_new_tokens < 1:
+            raise UserError(f"max-new-tokens must be at least 1, not {self.max_new_tokens}.")
+
+
+@dataclass(frozen=True)
+class Request:
+    """One reply to write.
+
+    Attributes:
+        prompt: the user turn.
+        prefill: beginning of the assistant turn; may be empty.
+        seed: 64-bit seed of the reply's own random stream.
+        direction: the perturbation to write it under; None for the current weights.
+    """
+
+    prompt: str
+    prefill: str
+    seed: int
+    direction: Direction | None = None
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the model wrote.
+
+    Attributes:
+        text: the assistant turn, prefill included.
+        prompt_tokens: tokens of the prompt and the prefill.
+        new_tokens: tokens drawn.
+        truncated: whether the token limit ended it.
+    """
+
+    text: str
+    prompt_tokens: int
+    new_tokens: int
+    truncated: bool
+
+
+class LanguageModel(Protocol):
+    """A model whose weights can be moved along directions."""
+
+    def batches(self, requests: Sequence[Request]) -> list[list[int]]:
+        """The requests' positions, split into the batches that `generate` takes: the split depends on them alone."""
+        ...
+
+    def generate(self, requests: Sequence[Request]) -> list[Reply]:
+        """The replies to one batch, each under its own direction. The weights are as before afterwards."""
+        ...
+
+    def apply(self, update: Update) -> None:
+        """Move the true weights."""
+        ...
+
+    def checksum(self) -> str:
+        """sha256 of the true weights."""
+        ...
+
+    def save(self, folder: Path, *, float32: bool = False) -> None:
+        """Write the weights as a standard checkpoint."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """What a history must state: model, parameters, scope, dtype, restore mode, memory."""
+        ...

@@ -1,0 +1,39 @@
+"""Directions by row: while a batch is generated, each row's own noise scales the outputs of the norm layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+
+from eoh_esopt.models.weights import ScopedWeights
+from operators.records import Direction
+
+
+@contextmanager
+def row_directions(weights: ScopedWeights, directions: list[Direction | None]) -> Iterator[None]:
+    """Inside the block, row i of every batch of len(directions) rows runs under directions[i]."""
+    if not any(directions):
+        yield
+        return
+    handles = [
+        tensor.module.register_forward_hook(partial(_scale, weights.row_factors(tensor, directions)))
+        for tensor in weights.tensors
+    ]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _scale(factors: torch.Tensor, module: nn.Module, inputs: Any, output: torch.Tensor) -> torch.Tensor:
+    rows, size = factors.shape
+    if output.shape[0] != rows or output.shape[-1] != size:
+        raise RuntimeError(f"{type(module).__name__} returned {tuple(output.shape)} for {rows} rows of {size} gains.")
+    shaped = factors.view(rows, *([1] * (output.ndim - 2)), size)
+    return (output * shaped).to(output.dtype)

@@ -1,0 +1,131 @@
+"""Parameter scopes: which weights a direction moves, and how.
+
+`full` is the paper's: every weight, additive noise, one direction at a time in place.
+`norms` moves the gains of the RMSNorm layers only, by multiplicative noise g * (1 + sigma * eps). A gain scales its
+layer's output, so every row of a batch can carry its own direction and nothing is written to the weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from operators.errors import UserError
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Which tensors a direction moves, and how.
+
+    Attributes:
+        name: as on the command line and in histories.
+        multiplicative: noise scales the weights instead of being added to them.
+        per_row: every row of a batch can carry its own direction.
+        selects: whether the scope holds a parameter of this module.
+        sigma: default size of the perturbation at the beginning and at the end of a search.
+        alpha: default learning rate.
+    """
+
+    name: str
+    multiplicative: bool
+    per_row: bool
+    selects: Callable[[nn.Module], bool]
+    sigma: tuple[float, float]
+    alpha: float
+
+
+def is_rms_norm(module: nn.Module) -> bool:
+    """Whether the module is an RMSNorm: a vector of gains and no bias."""
+    weight = getattr(module, "weight", None)
+    named = "rmsnorm" in type(module).__name__.lower()
+    return named and isinstance(weight, nn.Parameter) and weight.ndim == 1 and getattr(module, "bias", None) is None
+
+
+SCOPES = {
+    "full": Scope("full", False, False, lambda module: True, (1e-3, 0.0), 5e-4),
+    "norms": Scope("norms", True, True, is_rms_norm, (0.06, 0.02), 0.03),
+}
+
+
+def get_scope(name: str) -> Scope:
+    """The scope of that name.
+
+    Raises:
+        UserError: there is none.
+    """
+    if name not in SCOPES:
+        raise UserError(f"Unknown scope {name!r}. Choose one of: {', '.join(SCOPES)}.")
+    return SCOPES[name]
+
+
+def scope_parameters(model: nn.Module, scope: Scope) -> dict[str, tuple[nn.Module, nn.Parameter]]:
+    """The scope's parameters by checkpoint name, tied ones once, with the module that holds each.
+
+    Raises:
+        UserError: weights that the scope must move cannot be reached or are quantised, or there are none.
+    """
+    found: dict[str, tuple[nn.Module, nn.Parameter]] = {}
+    seen: set[int] = set()
+    for prefix, module in model.named_modules():
+        if not scope.selects(module):
+            continue
+        for name, parameter in module.named_parameters(recurse=False):
+            if id(parameter) not in seen:
+                seen.add(id(parameter))
+                found[f"{prefix}.{name}" if prefix else name] = (module, parameter)
+    if not found:
+        raise UserError(f"The model has no weights of scope {scope.name!r} (RMSNorm gains). Use --scope full.")
+    _refuse_unreachable(model, found)
+    return found
+
+
+def _refuse_unreachable(model: nn.Module, found: dict[str, tuple[nn.Module, nn.Parameter]]) -> None:
+    """Quantised, packed and off-loaded weights would make a direction move a part of the model without a word."""
+    bad = [
+        name
+        for name, (_, parameter) in found.items()
+        if parameter.is_meta or parameter.numel() == 0 or not parameter.dtype.is_floating_point or _is_narrow(parameter)
+    ]
+    weights = sum(parameter.numel() for parameter in model.parameters() if _is_movable(parameter))
+    hidden = sum(tensor.numel() for tensor in model.parameters() if not _is_movable(tensor))
+    hidden += sum(
+        buffer.numel() for buffer in model.buffers() if buffer.dtype in (torch.int8, torch.uint8, torch.int32)
+    )
+    covered = weights / max(weights + hidden, 1)
+    if bad or covered < 0.999:
+        example = f" (for example {bad[0]})" if bad else ""
+        raise UserError(
+            f"Only {covered:.1%} of the weights can be moved{example}: the others are quantised, packed or off-loaded. "
+            "Use the unquantised checkpoint in bfloat16, float16 or float32, wholly in memory."
+        )
+
+
+def _is_narrow(parameter: nn.Parameter) -> bool:
+    return parameter.element_size() < 2
+
+
+def _is_movable(parameter: nn.Parameter) -> bool:
+    return parameter.dtype.is_floating_point and not _is_narrow(parameter) and not parameter.is_meta
+
+
+def gain_offset(module: nn.Module) -> float:
+    """1 for norms that scale by 1 + weight (zero-centred gains), 0 for those that scale by the weight itself."""
+    weight = module.weight
+    assert isinstance(weight, nn.Parameter)
+    kept = weight.detach().clone()
+    with torch.no_grad():
+        weight.zero_()
+        output = _probe(module, weight)
+        weight.copy_(kept)
+    return 1.0 if bool(output.abs().max() > 0) else 0.0
+
+
+def _probe(module: nn.Module, weight: nn.Parameter) -> torch.Tensor:
+    ones = torch.ones(1, 1, weight.numel(), dtype=weight.dtype, device=weight.device)
+    try:
+        return torch.as_tensor(module(ones))
+    except TypeError:  # gated norms also take the gate
+        return torch.as_tensor(module(ones, ones))

@@ -1,0 +1,188 @@
+"""The live display of a run: the population and the updates as they come; plain lines where there is no terminal."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from rich.console import Console, Group
+from rich.live import Live
+from rich.panel import Panel
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from eoh_esopt.engine.listener import BatchReport, Listener
+from operators.records import Candidate, Outcome, Skip, Update
+
+_ROWS = 8
+
+
+class LineListener(Listener):
+    """One line a batch, for logs and pipes."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._began = time.monotonic()
+
+    def say(self, message: str) -> None:
+        """A line of news."""
+        self._console.print(message, markup=False, highlight=False, soft_wrap=True)
+
+    def on_start(self, facts: dict[str, Any]) -> None:
+        for line in headline(facts):
+            self.say(line)
+
+    def on_batch_end(self, report: BatchReport) -> None:
+        budget = f"{report.ledger.candidates:5}" if report.generation >= 0 else "start"
+        minutes = (time.monotonic() - self._began) / 60
+        self.say(
+            f"[{minutes:6.1f} min] {budget} {report.operator:4} {counts(report.outcomes)}  "
+            f"best {report.population[0].objective:.4f}  {decision_line(report.decision)}".rstrip()
+        )
+
+
+class LiveListener(LineListener):
+    """A panel at the foot of the terminal: progress, population, the last updates, failures by kind."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
+        self._live = Live(console=console, refresh_per_second=4)
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
+        self._updates: deque[tuple[str, ...]] = deque(maxlen=_ROWS)
+        self._failures: Counter[str] = Counter()
+        self._population: Sequence[Candidate] = ()
+        self._references: dict[str, float] = {}
+
+    def on_start(self, facts: dict[str, Any]) -> None:
+        super().on_start(facts)
+        self._references = facts["references"]
+        self._total = self._progress.add_task("candidates", total=facts["config"]["budget"])
+        self._batch = self._progress.add_task("batch", total=None)
+        self._live.start()
+        self._draw()
+
+    def on_batch(self, generation: int, operator: str, count: int) -> None:
+        where = "start population" if generation < 0 else f"generation {generation + 1}, {operator}"
+        self._progress.reset(self._batch, total=2 * count, description=f"{where}: write and evaluate")
+        self._written = 0
+
+    def on_replies(self, count: int) -> None:
+        self._progress.advance(self._batch, count)
+
+    def on_outcome(self, candidate: int, outcome: Outcome) -> None:
+        self._progress.advance(self._batch)
+
+    def on_batch_end(self, report: BatchReport) -> None:
+        self._progress.update(self._total, completed=report.ledger.candidates)
+        self._failures.update(one.status.value for one in report.outcomes if not one.valid)
+        self._population = report.population
+        if report.decision is not None:
+            self._updates.append(update_row(report))
+        self._draw()
+
+    def stop(self) -> None:
+        """Leave the last picture on the screen."""
+        self._live.stop()
+
+    def _draw(self) -> None:
+        failures = ", ".join(f"{name} {count}" for name, count in self._failures.most_common(6)) or "none"
+        self._live.update(
+            Panel(
+                Group(self._population_table(), self._update_table(), f"failures by kind: {failures}", self._progress),
+                title="eoh-esopt",
+            )
+        )
+
+    def _population_table(self) -> Table:
+        ceiling = ", ".join(f"{name} {value:.4f}" for name, value in self._references.items())
+        table = Table(title=f"Population  ({ceiling})", expand=True, title_justify="left")
+        table.add_column("objective", justify="right")
+        table.add_column("from")
+        table.add_column("idea", ratio=1, no_wrap=True)
+        for one in self._population[:_ROWS]:
+            table.add_row(f"{one.objective:.4f}", f"{one.operator} #{one.id}", one.idea)
+        return table
+
+    def _update_table(self) -> Table:
+        table = Table(title="ES updates", expand=True, title_justify="left")
+        for name in ("step", "operator", "sigma", "reward", "valid", "new", "what was done"):
+            table.add_column(name, justify="left" if name in ("operator", "what was done") else "right")
+        for row in self._updates:
+            table.add_row(*row)
+        return table
+
+
+@contextmanager
+def watch() -> Iterator[LineListener]:
+    """A listener that suits where the output goes; the display is closed whatever happens."""
+    console = Console()
+    if not console.is_terminal or os.environ.get("CI"):
+        yield LineListener(console)
+        return
+    listener = LiveListener(console)
+    try:
+        yield listener
+    finally:
+        listener.stop()
+
+
+def headline(facts: dict[str, Any]) -> Iterator[str]:
+    """What a run is about, in a few lines."""
+    config, model = facts["config"], facts["model"]
+    yield (
+        f"{config['method']} on {config['problem']}: budget {config['budget']} candidates, seed {config['seed']}, "
+        f"model {model['model']} ({model['parameters'] / 1e6:.0f} M, {model['dtype']}, {model['device']})"
+    )
+    if config["method"].startswith("esopt-"):
+        yield (
+            f"scope {model['scope']} ({model['scope_elements']:,} weights), sigma {config['sigma']:g} to "
+            f"{config['sigma_final']:g}, alpha {config['alpha']:g}, {config['directions']} directions x "
+            f"{config['samples_per_direction']} samples, reward {config['reward']}"
+            + (" SHUFFLED (control)" if config["shuffle_rewards"] else "")
+        )
+    yield f"sandbox: {facts['isolation']}"
+    if facts["event"] == "resume":
+        yield "resumed: what the log holds is taken from it"
+
+
+def counts(outcomes: Sequence[Outcome]) -> str:
+    """Valid and new candidates of a batch."""
+    valid, new = sum(one.valid for one in outcomes), sum(one.new for one in outcomes)
+    return f"valid {valid:3}/{len(outcomes):<3} new {new:3}"
+
+
+def decision_line(decision: Update | Skip | None) -> str:
+    """What was done to the weights, in a few words."""
+    if decision is None:
+        return ""
+    if isinstance(decision, Skip):
+        return f"update {decision.step} skipped: {decision.reason}"
+    rewards = np.array(decision.rewards)
+    return f"update {decision.step}: sigma {decision.sigma:.3g}, reward {rewards.mean():.3f} +- {rewards.std():.3f}"
+
+
+def update_row(report: BatchReport) -> tuple[str, ...]:
+    """One row of the table of updates."""
+    decision = report.decision
+    assert decision is not None
+    valid, new = (f"{sum(flags)}/{len(flags)}" for flags in _flags(report.outcomes))
+    if isinstance(decision, Skip):
+        return (str(decision.step), report.operator, "", "", valid, new, f"skipped: {decision.reason}")
+    rewards = np.array(decision.rewards)
+    reward = f"{rewards.mean():.3f} ± {rewards.std():.3f}"
+    return (str(decision.step), report.operator, f"{decision.sigma:.3g}", reward, valid, new, "weights moved")
+
+
+def _flags(outcomes: Sequence[Outcome]) -> tuple[list[bool], list[bool]]:
+    return [one.valid for one in outcomes], [one.new for one in outcomes]

@@ -1,0 +1,46 @@
+"""What a finished run prints: the best heuristic, what it is worth, what it cost and where everything is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.syntax import Syntax
+from rich.table import Table
+
+from eoh_esopt.engine.events import BEST, EVENTS, HISTORY
+
+
+def print_summary(folder: Path, summary: dict[str, Any]) -> None:
+    """Print a run's summary."""
+    console = Console()
+    best, ledger = summary["best"], summary["ledger"]
+    console.rule("best heuristic")
+    console.print(Syntax((folder / BEST).read_text(), "python", background_color="default"))
+    console.print(_objectives(best["objective"], summary["references"]))
+    candidates = max(ledger["candidates"], 1)
+    console.print(
+        f"candidates {ledger['candidates']}, valid {ledger['valid']} ({ledger['valid'] / candidates:.0%}), "
+        f"new {ledger['new']} ({ledger['new'] / candidates:.0%}); evaluations {ledger['evaluations']}, "
+        f"model calls {ledger['model_calls']}, tokens {ledger['prompt_tokens']} read and {ledger['new_tokens']} written",
+        highlight=False,
+    )
+    console.print(
+        f"updates applied {ledger['updates']}, skipped {ledger['skips']}; {summary['seconds'] / 60:.1f} minutes"
+    )
+    console.print(f"weights {summary['weights_before'][:16]} before, {summary['weights_after'][:16]} after")
+    for name, what in ((BEST, "best heuristic"), (HISTORY, "history of the weights"), (EVENTS, "event log")):
+        console.print(f"{what:24} {folder / name}", highlight=False, soft_wrap=True)
+
+
+def _objectives(objective: float, references: dict[str, float]) -> Table:
+    table = Table(title="objective, lower is better", title_justify="left")
+    table.add_column("what")
+    table.add_column("value", justify="right")
+    table.add_column("gap to optimum", justify="right")
+    optimum = references.get("optimum")
+    for name, value in sorted({**references, "best heuristic found": objective}.items(), key=lambda item: item[1]):
+        gap = f"{(value - optimum) / abs(optimum):.1%}" if optimum else ""
+        table.add_row(name, f"{value:.4f}", gap)
+    return table

@@ -1,0 +1,82 @@
+"""Messages over pipes: two lengths, a small JSON header, raw bytes. Nothing is ever unpickled.
+
+Frames between the parent and a worker are trusted; a frame from a candidate is not, and `untrusted` reads those.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+_LENGTHS = struct.Struct("!IQ")
+MAX_HEADER = 4096
+
+
+class BadFrame(Exception):
+    """The bytes are no frame."""
+
+
+def pack(header: Mapping[str, object], body: bytes = b"") -> bytes:
+    """The frame of a header and a body."""
+    text = json.dumps(header).encode()
+    return _LENGTHS.pack(len(text), len(body)) + text + body
+
+
+def size(data: bytes | bytearray) -> int | None:
+    """Total bytes of the frame that begins with `data`; None while that cannot be told."""
+    if len(data) < _LENGTHS.size:
+        return None
+    header, body = _LENGTHS.unpack_from(data)
+    return int(_LENGTHS.size + header + body)
+
+
+def unpack(data: bytes | bytearray) -> tuple[Any, bytes]:
+    """Header and body of a complete frame of ours."""
+    header, _ = _LENGTHS.unpack_from(data)
+    split = _LENGTHS.size + header
+    return json.loads(data[_LENGTHS.size : split]), bytes(data[split:])
+
+
+def untrusted(data: bytes) -> tuple[dict[str, Any], bytes]:
+    """Header and body of bytes a candidate may have written.
+
+    Raises:
+        BadFrame: lengths that do not match, a long header, or a header that is no JSON object.
+    """
+    if len(data) < _LENGTHS.size:
+        raise BadFrame("shorter than a frame")
+    length, body = _LENGTHS.unpack_from(data)
+    if length > MAX_HEADER or _LENGTHS.size + length + body != len(data):
+        raise BadFrame("lengths do not match")
+    try:
+        header = json.loads(data[_LENGTHS.size : _LENGTHS.size + length])
+    except (ValueError, RecursionError) as error:
+        raise BadFrame("header is no JSON") from error
+    if not isinstance(header, dict):
+        raise BadFrame("header is no object")
+    return header, data[_LENGTHS.size + length :]
+
+
+def write(fd: int, data: bytes) -> None:
+    """Write all of `data`, blocking.
+
+    Raises:
+        OSError: the other end is gone.
+    """
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def read(fd: int) -> tuple[Any, bytes] | None:
+    """The next frame of ours, blocking; None when the other end is closed."""
+    data = bytearray()
+    while (total := size(data)) is None or len(data) < total:
+        chunk = os.read(fd, 65536 if total is None else total - len(data))
+        if not chunk:
+            return None
+        data += chunk
+    return unpack(data)

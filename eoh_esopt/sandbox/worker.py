@@ -1,0 +1,221 @@
+"""The warm worker: a process that has the problem loaded and forks one child for each candidate.
+
+Two processes make a worker. The guardian enters the namespaces, starts the zygote in them, and ends when the zygote
+or the parent does. The zygote serves requests on standard input, one at a time, and answers on standard output: it
+forks the child, waits for its answer or the deadline, and then kills whatever is left. No candidate code runs here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import mmap
+import os
+import select
+import shutil
+import signal
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numba  # noqa: F401 - so that no candidate has to wait for it
+
+from eoh_esopt.sandbox import candidate, frames, isolation, syscalls
+from eoh_esopt.sandbox.limits import Limits
+from eoh_esopt.sandbox.spec import ProblemSpec
+from operators.errors import UserError
+from problems.base import Problem, Progress
+
+_PARENT_CHECK_S = 0.25
+_DEATH_CHECK_S = 0.05
+_SWEEP_S = 5.0
+
+_Ended = tuple[int, int]
+"""Wait status and peak resident memory (KiB on Linux) of a child that is gone."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What the parent tells a worker on its command line.
+
+    Attributes:
+        problem: a `ProblemSpec` as JSON; empty for a worker that only tells what the host offers.
+        limits: arguments of `Limits`.
+        mode: one of `isolation.MODES`.
+        scratch: an empty folder for this worker alone.
+    """
+
+    problem: str
+    limits: Mapping[str, float]
+    mode: str
+    scratch: str
+
+
+def main(arguments: str) -> None:
+    """Run a worker until its parent or its standard input is gone.
+
+    Args:
+        arguments: a `Setup` as JSON.
+    """
+    setup = Setup(**json.loads(arguments))
+    parent = os.getppid()
+    namespaces = isolation.enter_namespaces(setup.mode)
+    zygote = os.fork()
+    if zygote == 0:
+        try:
+            _zygote(setup, namespaces)
+        finally:
+            os._exit(0)
+    _release_pipes()
+    while os.waitpid(zygote, os.WNOHANG) == (0, 0):
+        if os.getppid() != parent:
+            os.kill(zygote, signal.SIGKILL)
+            os.waitpid(zygote, 0)
+            shutil.rmtree(os.path.dirname(setup.scratch), ignore_errors=True)
+            break
+        time.sleep(_PARENT_CHECK_S)
+
+
+def _release_pipes() -> None:
+    """The guardian must not hold the zygote's ends of the pipes open."""
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+
+
+def _zygote(setup: Setup, namespaces: isolation.Layer) -> None:
+    if syscalls.LINUX:
+        syscalls.prctl("PR_SET_PDEATHSIG", syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
+    requests, replies = os.dup(0), os.dup(1)
+    _release_pipes()
+    try:
+        problem = ProblemSpec.from_json(setup.problem).build() if setup.problem else None
+        plan, layers = isolation.prepare(setup.mode, Limits(**setup.limits), namespaces, setup.scratch)
+    except UserError as error:
+        frames.write(replies, frames.pack({"error": str(error)}))
+        return
+    isolation.protect_worker()
+    frames.write(replies, frames.pack({"layers": [[layer.name, layer.on, layer.why] for layer in layers]}))
+    if problem is not None:
+        _serve(requests, replies, problem, plan, namespaces.on)
+
+
+def _serve(requests: int, replies: int, problem: Problem, plan: isolation.Plan, own_namespace: bool) -> None:
+    cell = memoryview(mmap.mmap(-1, 8)).cast("q")
+    gc.freeze()
+    while (request := frames.read(requests)) is not None:
+        _, code = request
+        header, body = _evaluate(code.decode(), problem, plan, Progress(cell), own_namespace)
+        frames.write(replies, frames.pack(header, body))
+
+
+def _evaluate(
+    code: str, problem: Problem, plan: isolation.Plan, progress: Progress, own_namespace: bool
+) -> tuple[dict[str, object], bytes]:
+    """Fork a child for one candidate and see it to its end. The body is what the child wrote, unread."""
+    receive, send = os.pipe()
+    worker, deadline = os.getpid(), time.monotonic() + plan.limits.wall_s
+    try:
+        child = os.fork()
+    except OSError as error:
+        os.close(receive)
+        os.close(send)
+        return {"end": "broken", "why": f"fork: {error}"}, b""
+    if child == 0:
+        _child(code, problem, plan, progress, send, worker)
+    os.close(send)
+    end, body, ended = _await(child, receive, deadline, plan.limits.output_bytes)
+    os.close(receive)
+    status, peak = _sweep(child, ended, own_namespace)
+    _empty(plan.scratch)
+    return {"end": end, "status": status, "calls": progress.calls, "peak": peak}, body
+
+
+def _child(code: str, problem: Problem, plan: isolation.Plan, progress: Progress, send: int, worker: int) -> NoReturn:
+    """The life of the child."""
+    try:
+        isolation.leave_descriptors(send, plan.ruleset)
+        try:
+            isolation.enclose(plan, worker)
+        except OSError as error:
+            frames.write(isolation.ANSWER_FD, frames.pack({"status": candidate.NOT_ENCLOSED, "detail": str(error)}))
+            os._exit(0)
+        frames.write(isolation.ANSWER_FD, candidate.answer(problem, code, progress))
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
+def _await(child: int, receive: int, deadline: float, cap: int) -> tuple[str, bytes, _Ended | None]:
+    """Read until the answer is whole, too long or late, or the child is gone: answer, flood, timeout or died.
+
+    A child that is gone is noticed even while a process it left behind holds the pipe open.
+    """
+    data = bytearray()
+    ended: _Ended | None = None
+    while (left := deadline - time.monotonic()) > 0:
+        readable, _, _ = select.select([receive], [], [], 0 if ended else min(left, _DEATH_CHECK_S))
+        if readable:
+            chunk = os.read(receive, 1 << 20)
+            data += chunk
+            total = frames.size(data)
+            if max(len(data), total or 0) > cap:
+                return "flood", b"", ended
+            if total is not None and len(data) >= total:
+                return "answer", bytes(data), ended
+            if not chunk:
+                return "died", b"", ended
+        elif ended:
+            return "died", b"", ended
+        else:
+            pid, status, usage = os.wait4(child, os.WNOHANG)
+            ended = (status, usage.ru_maxrss) if pid else None
+    return "timeout", b"", ended
+
+
+def _sweep(child: int, ended: _Ended | None, own_namespace: bool) -> _Ended:
+    """Kill and reap the child and everything it started. A process that resists ends the worker."""
+    if own_namespace and os.getpid() == 1:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(-1, signal.SIGKILL)
+    elif ended is None:
+        for kill in (os.killpg, os.kill):
+            with contextlib.suppress(ProcessLookupError):
+                kill(child, signal.SIGKILL)
+    if ended is None:
+        _, status, usage = os.wait4(child, 0)
+        ended = (status, usage.ru_maxrss)
+    give_up = time.monotonic() + _SWEEP_S
+    while True:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return ended
+        if pid == 0:
+            if time.monotonic() > give_up:
+                os._exit(1)
+            for orphan in _children():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(orphan, signal.SIGKILL)
+            time.sleep(0.001)
+
+
+def _children() -> list[int]:
+    """Processes whose parent is the caller; orphans of the candidate are, since the caller inherits them."""
+    me, found = os.getpid(), []
+    for entry in os.listdir("/proc") if syscalls.LINUX else []:
+        if entry.isdigit():
+            with contextlib.suppress(OSError), open(f"/proc/{entry}/stat", "rb") as file:
+                if int(file.read().rpartition(b")")[2].split()[1]) == me:
+                    found.append(int(entry))
+    return found
+
+
+def _empty(scratch: str) -> None:
+    """Make the scratch folder empty again."""
+    os.chmod(scratch, 0o700)
+    if os.listdir(scratch):
+        shutil.rmtree(scratch, ignore_errors=True)
+        os.makedirs(scratch, mode=0o700, exist_ok=True)

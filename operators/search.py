@@ -1,0 +1,116 @@
+"""The search operators of EoH in ask/tell form: i1, e1, e2, m1, m2.
+
+An operator is asked for proposals (prompts with parents) and told what became of them. These five learn nothing from
+what they are told; `operators.evolution_strategy` wraps any of them with directions and does.
+Source: Liu et al., "Evolution of Heuristics", ICML 2024, section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from operators import prompts
+from operators.records import Candidate, Proposal, Skip, Update
+from operators.rewards import Trial
+from operators.task import Task
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What an operator may look at when it is asked.
+
+    Attributes:
+        population: best first, distinct objectives, never empty for operators that need parents.
+        generation: 0 for the first generation after the start population.
+        rng: the batch's own random stream.
+    """
+
+    population: Sequence[Candidate]
+    generation: int
+    rng: np.random.Generator
+
+
+class Operator(Protocol):
+    """Proposes candidates, and is told their outcomes."""
+
+    @property
+    def name(self) -> str: ...
+
+    def ask(self, count: int, situation: Situation) -> list[Proposal]:
+        """Exactly `count` proposals."""
+        ...
+
+    def tell(self, step: int, trials: Sequence[Trial], rng: np.random.Generator) -> Update | Skip | None:
+        """The outcomes of the last proposals, in their order. Returns what to do to the weights, if anything."""
+        ...
+
+
+Writer = Callable[[Situation], Proposal]
+
+
+@dataclass(frozen=True)
+class SearchOperator:
+    """An operator that writes each proposal by itself and ignores what it is told."""
+
+    name: str
+    write: Writer
+
+    def ask(self, count: int, situation: Situation) -> list[Proposal]:
+        """Exactly `count` proposals, each with its own draw of parents and ideas."""
+        return [self.write(situation) for _ in range(count)]
+
+    def tell(self, step: int, trials: Sequence[Trial], rng: np.random.Generator) -> None:
+        """Nothing to learn."""
+
+
+def select_parents(population: Sequence[Candidate], count: int, rng: np.random.Generator) -> tuple[Candidate, ...]:
+    """Distinct members by rank: p ~ 1 / (rank + 1 + N), rank 0 for the best. Fewer when the population is smaller."""
+    size = len(population)
+    weights = 1.0 / (np.arange(size) + 1 + size)
+    chosen = rng.choice(size, size=min(count, size), replace=False, p=weights / weights.sum())
+    return tuple(population[index] for index in chosen)
+
+
+def search_operators(task: Task, *, prefilled: bool, parents: int = 2) -> dict[str, SearchOperator]:
+    """The five operators for one task.
+
+    Args:
+        task: what the prompts speak of.
+        prefilled: begin the assistant's turn up to the docstring, as small models need it.
+        parents: how many parents e1 and e2 show.
+    """
+    begin = prompts.prefill(task) if prefilled else ""
+
+    def i1(situation: Situation) -> Proposal:
+        return Proposal("i1", prompts.from_task(task), begin, ())
+
+    def crossover(name: str, request: str) -> Writer:
+        def write(situation: Situation) -> Proposal:
+            chosen = select_parents(situation.population, parents, situation.rng)
+            return Proposal(name, prompts.from_parents(task, chosen, request), begin, chosen)
+
+        return write
+
+    def m1(situation: Situation) -> Proposal:
+        chosen = select_parents(situation.population, 1, situation.rng)
+        idea = task.ideas[situation.rng.integers(len(task.ideas))]
+        request = f"Write a modified version of it that tries this: {idea}"
+        return Proposal("m1", prompts.from_parents(task, chosen, request), begin, chosen)
+
+    def m2(situation: Situation) -> Proposal:
+        chosen = select_parents(situation.population, 1, situation.rng)
+        request = "Name the numbers and weights it uses, then write the same algorithm with other settings of them."
+        return Proposal("m2", prompts.from_parents(task, chosen, request), begin, chosen)
+
+    writers = {
+        "i1": i1,
+        "e1": crossover("e1", "Write a heuristic that is totally different from these."),
+        "e2": crossover("e2", "Find the idea that these share, and write a different heuristic motivated by it."),
+        "m1": m1,
+        "m2": m2,
+    }
+    return {name: SearchOperator(name, write) for name, write in writers.items()}

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# From a fresh checkout to a finished search: set-up, model, run.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+TASK=tsp_construct
+MODEL="${MODEL:-Qwen2.5-Coder-0.5B-Instruct}"
+BUDGET="${BUDGET:-200}"
+QUICK_MODEL=SmolLM2-135M-Instruct
+QUICK_BUDGET=20
+
+usage() {
+  cat <<HELP
+Usage: scripts/demo.sh [--quick] [RUN OPTIONS]
+
+Sets up .venv, gets the model, and runs a search on $TASK. Options that are not known here go to \`eoh-esopt run\`.
+
+Options:
+  --quick   the smallest model and a small budget: $QUICK_MODEL, $QUICK_BUDGET candidates
+  --help    show this text
+
+Variables:
+  MODEL                   name, hub id or folder of the model; now $MODEL
+  BUDGET                  number of candidates; now $BUDGET
+
+$SETUP_HELP
+
+Examples:
+  scripts/demo.sh --quick
+  MODEL=SmolLM2-135M-Instruct BUDGET=50 scripts/demo.sh --seed 7
+HELP
+}
+
+run_options=()
+for option in "$@"; do
+  case "$option" in
+    --quick)
+      MODEL="$QUICK_MODEL"
+      BUDGET="$QUICK_BUDGET"
+      ;;
+    -h | --help)
+      usage
+      exit 0
+      ;;
+    *) run_options+=("$option") ;;
+  esac
+done
+
+setup
+say "model $MODEL"
+"$VENV/bin/eoh-esopt" model get "$MODEL"
+say "searching $TASK with a budget of $BUDGET candidates"
+exec "$VENV/bin/eoh-esopt" run "$TASK" --model "$MODEL" --budget "$BUDGET" ${run_options[@]+"${run_options[@]}"}
