@@ -6,6 +6,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 TASK=tsp_construct
 MODEL="${MODEL:-Qwen2.5-Coder-0.5B-Instruct}"
 BUDGET="${BUDGET:-200}"
+SCOPE="${SCOPE:-norms}"
+OUT="${OUT:-$ROOT/runs/demo-$(date +%Y%m%d-%H%M%S)}"
 QUICK_MODEL=SmolLM2-135M-Instruct
 QUICK_BUDGET=20
 
@@ -22,6 +24,8 @@ Options:
 Variables:
   MODEL                   name, hub id or folder of the model; now $MODEL
   BUDGET                  number of candidates; now $BUDGET
+  SCOPE                   weights that learn; now $SCOPE
+  OUT                     new folder for the run; now $OUT
 
 $SETUP_HELP
 
@@ -50,4 +54,5 @@ setup
 say "model $MODEL"
 "$VENV/bin/eoh-esopt" model get "$MODEL"
 say "searching $TASK with a budget of $BUDGET candidates"
-exec "$VENV/bin/eoh-esopt" run "$TASK" --model "$MODEL" --budget "$BUDGET" ${run_options[@]+"${run_options[@]}"}
+exec "$VENV/bin/eoh-esopt" run "$TASK" --model "$MODEL" --budget "$BUDGET" --scope "$SCOPE" --out "$OUT" \
+  ${run_options[@]+"${run_options[@]}"}

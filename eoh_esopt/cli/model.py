@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from eoh_esopt.models.catalogue import CATALOGUE, ModelEntry
 from eoh_esopt.models.fetch import ModelInfo, info, resolve
@@ -55,7 +55,8 @@ def list_models(form: str) -> None:
     if form == "json":
         click.echo(json.dumps([_summary(one) for one in known], indent=2))
         return
-    table = Table("name", "weights", "on disk", "licence", "needs the hub", "here", box=None, pad_edge=False)
+    name_column = Column("name", no_wrap=True, min_width=max(len(entry.name) for entry in CATALOGUE))
+    table = Table(name_column, "weights", "on disk", "licence", "hub only", "here", box=None, pad_edge=False)
     for one in known:
         entry = one.entry
         here = "yes" if one.folder and not one.damage else "no"

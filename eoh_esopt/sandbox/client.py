@@ -153,7 +153,7 @@ class Worker:
         if self._process.stdout is None or self._process.stdout.closed:
             return
         # The guardian leads the group; the zygote follows it by the parent-death signal, and a candidate the zygote.
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         give_up = time.monotonic() + _END_S

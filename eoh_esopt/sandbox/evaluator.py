@@ -27,6 +27,7 @@ MAX_SOURCE_BYTES = 50_000
 
 _ATTEMPTS = 3
 _GRACE_S = 15.0
+_DEFAULT_LIMITS = Limits()
 
 
 class Evaluator:
@@ -43,7 +44,9 @@ class Evaluator:
         UserError: an argument is wrong, the problem cannot be loaded, or the required isolation is not to be had.
     """
 
-    def __init__(self, spec: ProblemSpec, *, workers: int, limits: Limits = Limits(), isolation: str = "best") -> None:
+    def __init__(
+        self, spec: ProblemSpec, *, workers: int, limits: Limits = _DEFAULT_LIMITS, isolation: str = "best"
+    ) -> None:
         _check(workers, isolation)
         self._spec, self._limits, self._mode = spec, limits, isolation
         self._problem = spec.build()

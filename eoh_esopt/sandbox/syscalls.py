@@ -60,10 +60,10 @@ def unshare(flags: int) -> None:
 
 
 def drop_capabilities() -> None:
-    """Give up every capability, for good.
+    """Give up every capability, for good. Call only where `capset_known`.
 
     Raises:
-        OSError: the kernel refused; KeyError is never raised for a machine in `capset_known`.
+        OSError: the kernel refused.
     """
     for capability in range(_LAST_CAPABILITY + 1):
         try:

@@ -66,7 +66,7 @@ def printable(text: object) -> str:
     return "".join(char if char.isprintable() else "?" for char in line)[:_DETAIL]
 
 
-def _death(status: int, peak_kib: int, limits: Limits) -> tuple[Status, str]:
+def _death(status: int, peak: int, limits: Limits) -> tuple[Status, str]:
     """Read a wait status. Running into the memory cap kills native code by a signal, so the peak decides."""
     if os.WIFEXITED(status):
         how = f"the process ended with exit code {os.WEXITSTATUS(status)} before it answered"
@@ -75,7 +75,7 @@ def _death(status: int, peak_kib: int, limits: Limits) -> tuple[Status, str]:
         if number == signal.SIGXCPU:
             return Status.TIMEOUT, "CPU time used up"
         how = f"the process was ended by {signal.Signals(number).name if number in set(signal.Signals) else number}"
-    if peak_kib * 1024 >= _NEAR_CAP * limits.memory_bytes:
+    if peak >= _NEAR_CAP * limits.memory_bytes:
         return Status.OUT_OF_MEMORY, f"{how}, near the cap of {limits.memory_bytes >> 20} MiB"
     return Status.KILLED, how
 

@@ -12,13 +12,15 @@ import gc
 import json
 import mmap
 import os
+import resource
 import select
 import shutil
 import signal
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NoReturn
+from pathlib import Path
+from typing import Any, NoReturn
 
 import numba  # noqa: F401 - so that no candidate has to wait for it
 
@@ -33,7 +35,7 @@ _DEATH_CHECK_S = 0.05
 _SWEEP_S = 5.0
 
 _Ended = tuple[int, int]
-"""Wait status and peak resident memory (KiB on Linux) of a child that is gone."""
+"""Wait status of a child that is gone, and the bytes of resident memory it had at its peak beyond the worker's."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Setup:
     """
 
     problem: str
-    limits: Mapping[str, float]
+    limits: Mapping[str, Any]
     mode: str
     scratch: str
 
@@ -73,9 +75,16 @@ def main(arguments: str) -> None:
         if os.getppid() != parent:
             os.kill(zygote, signal.SIGKILL)
             os.waitpid(zygote, 0)
-            shutil.rmtree(os.path.dirname(setup.scratch), ignore_errors=True)
+            _remove_folders(Path(setup.scratch).parent)
             break
         time.sleep(_PARENT_CHECK_S)
+
+
+def _remove_folders(worker: Path) -> None:
+    """Clean up in the parent's place: this worker's folder, and the one around it once it is empty."""
+    shutil.rmtree(worker, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        worker.parent.rmdir()
 
 
 def _release_pipes() -> None:
@@ -164,14 +173,13 @@ def _await(child: int, receive: int, deadline: float, cap: int) -> tuple[str, by
             if max(len(data), total or 0) > cap:
                 return "flood", b"", ended
             if total is not None and len(data) >= total:
-                return "answer", bytes(data), ended
+                return "answer", bytes(data[:total]), ended
             if not chunk:
                 return "died", b"", ended
         elif ended:
             return "died", b"", ended
         else:
-            pid, status, usage = os.wait4(child, os.WNOHANG)
-            ended = (status, usage.ru_maxrss) if pid else None
+            ended = _reap(child, os.WNOHANG)
     return "timeout", b"", ended
 
 
@@ -184,9 +192,8 @@ def _sweep(child: int, ended: _Ended | None, own_namespace: bool) -> _Ended:
         for kill in (os.killpg, os.kill):
             with contextlib.suppress(ProcessLookupError):
                 kill(child, signal.SIGKILL)
-    if ended is None:
-        _, status, usage = os.wait4(child, 0)
-        ended = (status, usage.ru_maxrss)
+    while ended is None:
+        ended = _reap(child, 0)
     give_up = time.monotonic() + _SWEEP_S
     while True:
         try:
@@ -200,6 +207,12 @@ def _sweep(child: int, ended: _Ended | None, own_namespace: bool) -> _Ended:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(orphan, signal.SIGKILL)
             time.sleep(0.001)
+
+
+def _reap(child: int, options: int) -> _Ended | None:
+    pid, status, usage = os.wait4(child, options)
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return (status, max(0, usage.ru_maxrss - own) * (1024 if syscalls.LINUX else 1)) if pid else None
 
 
 def _children() -> list[int]:

