@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,7 @@ class RunConfig:
     restore: str = "exact"
     dtype: str = "auto"
     prefill: bool | None = None
-    sampling: Sampling = Sampling()
+    sampling: Sampling = field(default_factory=Sampling)
     shuffle_rewards: bool = False
     timeout: float = 20.0
     isolation: str = "best"
@@ -96,6 +96,11 @@ class RunConfig:
         return self.method.startswith("esopt-")
 
     @property
+    def samples(self) -> bool:
+        """Whether the method only draws independent samples (i1)."""
+        return self.method.endswith("sample")
+
+    @property
     def learning_batch(self) -> int:
         """Candidates behind one update."""
         return self.directions * self.samples_per_direction
@@ -103,7 +108,7 @@ class RunConfig:
     @property
     def plan(self) -> tuple[tuple[str, int], ...]:
         """Operators of one generation and their candidates."""
-        if self.method.endswith("sample"):
+        if self.samples:
             return (("i1", self.learning_batch),)
         return (
             ("e1", self.population),
@@ -143,7 +148,7 @@ def load_config(path: Path) -> RunConfig:
     """
     try:
         values: dict[str, Any] = json.loads(path.read_text())
-        unknown = set(values) - {field.name for field in fields(RunConfig)}
+        unknown = set(values) - {one.name for one in fields(RunConfig)}
         if unknown:
             raise UserError(f"{path} has the unknown setting {sorted(unknown)[0]!r}. Use the release that wrote it.")
         return RunConfig(**{**values, "sampling": Sampling(**values["sampling"])})

@@ -18,6 +18,7 @@ from eoh_esopt.engine import events
 from eoh_esopt.engine.config import RunConfig, load_config
 from eoh_esopt.engine.history import History
 from eoh_esopt.engine.listener import Listener
+from eoh_esopt.engine.methods import operators_of
 from eoh_esopt.engine.recorded import Recorded
 from eoh_esopt.engine.search import Parts, Search
 from eoh_esopt.models.fetch import resolve
@@ -28,13 +29,7 @@ from eoh_esopt.models.transformers_model import TransformersModel
 from eoh_esopt.sandbox.evaluator import Evaluator
 from eoh_esopt.sandbox.limits import Limits
 from eoh_esopt.sandbox.spec import ProblemSpec
-from operators import rewards
 from operators.errors import UserError
-from operators.evolution_strategy import EvolutionStrategy
-from operators.schedules import cosine
-from operators.search import Operator, search_operators
-from operators.shaping import shuffled, z_score
-from operators.task import Task
 from problems import registry
 
 Notify = Callable[[str], None]
@@ -95,28 +90,6 @@ def load(config: RunConfig, notify: Notify) -> tuple[TransformersModel, RunConfi
     return model, config
 
 
-def operators_of(config: RunConfig, task: Task) -> dict[str, Operator]:
-    """The operators of a method: those that learn are wrapped by the evolution strategy."""
-    assert config.prefill is not None and config.sigma is not None
-    assert config.sigma_final is not None and config.alpha is not None
-    plain: dict[str, Operator] = dict(search_operators(task, prefilled=config.prefill))
-    if not config.learns:
-        return plain
-    sampling = config.method == "esopt-sample"
-    paper = rewards.sample if sampling else rewards.paper
-    reward = {"graded": rewards.graded, "paper": paper, "ordered": rewards.ordered}[config.reward or "paper"]
-    for name in ("i1",) if sampling else ("m1", "m2"):
-        plain[name] = EvolutionStrategy(
-            inner=plain[name],
-            reward=reward,
-            sigma=cosine(config.sigma, config.sigma_final, config.generations),
-            alpha=config.alpha,
-            samples_per_direction=config.samples_per_direction,
-            shaping=shuffled(z_score) if config.shuffle_rewards else z_score,
-        )
-    return plain
-
-
 def _work(
     config: RunConfig, out: Path, model: TransformersModel, workers: int, listener: Listener, notify: Notify
 ) -> dict[str, Any]:
@@ -126,9 +99,11 @@ def _work(
     base = model.checksum()
     _check_base(earlier, base, out)
     limits = Limits(wall_s=config.timeout)
-    began = time.monotonic()
+    clock = _clock(earlier)
     with (
-        Evaluator(ProblemSpec.named(config.problem), workers=workers, limits=limits, isolation=config.isolation) as evaluator,
+        Evaluator(
+            ProblemSpec.named(config.problem), workers=workers, limits=limits, isolation=config.isolation
+        ) as evaluator,
         events.open_log(out) as log,
     ):
         facts = log.append(
@@ -145,13 +120,21 @@ def _work(
         description = model.describe()
         history = History(config.model, base, config.scope, config.restore, description["dtype"])
         parts = Parts(
-            problem.task, operators_of(config, problem.task), model, evaluator, log, Recorded(earlier), listener
+            task=problem.task,
+            operators=operators_of(config, problem.task),
+            model=model,
+            evaluator=evaluator,
+            log=log,
+            recorded=Recorded(earlier),
+            listener=listener,
+            clock=clock,
         )
         search = Search(config, parts, history)
         search.run()
-        summary = _summary(search, model, dict(problem.references), facts, earlier, time.monotonic() - began)
+        summary = _summary(search, model, facts, clock())
         log.append("end", **summary)
-        log.write_file(events.HISTORY, _final(search.history, summary["weights_after"]).to_json())
+        final = replace(search.history, final_checksum=summary["weights_after"])
+        log.write_file(events.HISTORY, final.to_json())
         log.write_file(events.SUMMARY, json.dumps(summary, indent=1) + "\n")
     listener.on_end(summary)
     return summary
@@ -160,34 +143,27 @@ def _work(
 def _check_base(earlier: list[events.Event], base: str, out: Path) -> None:
     if earlier and earlier[0]["base_checksum"] != base:
         raise UserError(
-            f"The run in {out} began with weights {earlier[0]['base_checksum'][:12]}, but the model has {base[:12]} now. "
-            "Bring back the model it began with, or begin a new run."
+            f"The run in {out} began with weights {earlier[0]['base_checksum'][:12]}, "
+            f"but the model has {base[:12]} now. Bring back the model it began with, or begin a new run."
         )
 
 
-def _final(history: History, checksum: str) -> History:
-    return History(
-        **{**{name: getattr(history, name) for name in history.__dataclass_fields__}, "final_checksum": checksum}
-    )
+def _clock(earlier: list[events.Event]) -> Callable[[], float]:
+    """Seconds of work over all sittings of the run; the time of a batch that a kill cut short is not known."""
+    before = max((event.get("seconds", 0.0) for event in earlier if event["event"] in ("batch", "end")), default=0.0)
+    began = time.monotonic()
+    return lambda: before + time.monotonic() - began
 
 
-def _summary(
-    search: Search,
-    model: TransformersModel,
-    references: dict[str, float],
-    facts: events.Event,
-    earlier: list[events.Event],
-    seconds: float,
-) -> dict[str, Any]:
+def _summary(search: Search, model: TransformersModel, facts: events.Event, seconds: float) -> dict[str, Any]:
     best = search.population[0]
-    before = sum(event.get("seconds", 0.0) for event in earlier if event["event"] == "sitting")
     return {
         "best": {"id": best.id, "operator": best.operator, "idea": best.idea, "objective": best.objective},
-        "references": references,
+        "references": facts["references"],
         "ledger": search.ledger.as_dict(),
         "weights_before": facts["base_checksum"],
         "weights_after": model.checksum(),
-        "seconds": round(before + seconds, 1),
+        "seconds": round(seconds, 1),
         "seed": facts["config"]["seed"],
     }
 

@@ -6,7 +6,7 @@ are applied again, and where the log ends the search goes on. There is no other 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -52,6 +52,7 @@ class Parts:
         log: takes every event.
         recorded: what the log held before.
         listener: hears of the progress.
+        clock: seconds the run has worked so far, over all its sittings.
     """
 
     task: Task
@@ -61,6 +62,7 @@ class Parts:
     log: EventLog
     recorded: Recorded
     listener: Listener
+    clock: Callable[[], float]
 
 
 class Search:
@@ -84,7 +86,7 @@ class Search:
             UserError: the folder cannot be written, or the sandbox fails on a whole batch.
         """
         self._evaluate_seeds()
-        if not self._config.method.endswith("sample"):
+        if not self._config.samples:
             self._batch(self._parts.operators["i1"], self._config.population, START)
         for generation in range(self._config.generations):
             for name, count in self._config.plan:
@@ -301,6 +303,7 @@ class Search:
             ideas=[reply.idea for reply in parsed],
             population=[candidate.id for candidate in self.population],
             best=self.population[0].objective,
+            seconds=round(self._parts.clock(), 1),
             ledger=self.ledger.as_dict(),
         )
 
@@ -308,5 +311,5 @@ class Search:
 def best_file(best: Candidate) -> str:
     """The text of the best heuristic's file."""
     idea = " ".join(best.idea.split()).replace("\\", "/")
-    head = f"# Idea: {idea}\n# Objective: {best.objective!r} (lower is better); candidate {best.id}, operator {best.operator}\n"
-    return f"{head}{best.code.strip()}\n"
+    origin = f"candidate {best.id}, operator {best.operator}"
+    return f"# Idea: {idea}\n# Objective: {best.objective!r} (lower is better); {origin}\n{best.code.strip()}\n"

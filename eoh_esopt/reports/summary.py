@@ -22,8 +22,8 @@ def print_summary(folder: Path, summary: dict[str, Any]) -> None:
     candidates = max(ledger["candidates"], 1)
     console.print(
         f"candidates {ledger['candidates']}, valid {ledger['valid']} ({ledger['valid'] / candidates:.0%}), "
-        f"new {ledger['new']} ({ledger['new'] / candidates:.0%}); evaluations {ledger['evaluations']}, "
-        f"model calls {ledger['model_calls']}, tokens {ledger['prompt_tokens']} read and {ledger['new_tokens']} written",
+        f"new {ledger['new']} ({ledger['new'] / candidates:.0%}); evaluations {ledger['evaluations']}, model calls "
+        f"{ledger['model_calls']}, tokens {ledger['prompt_tokens']} read and {ledger['new_tokens']} written",
         highlight=False,
     )
     console.print(
