@@ -10,6 +10,9 @@ from typing import NamedTuple
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
+
+from operators.errors import UserError
 
 
 class Finding(NamedTuple):
@@ -33,7 +36,7 @@ def doctor() -> None:
     table = Table("", "what", "found", title="eoh-esopt doctor", title_justify="left")
     findings = list(_findings())
     for finding in findings:
-        table.add_row("ok" if finding.fine else "--", finding.what, finding.found)
+        table.add_row("ok" if finding.fine else "--", finding.what, Text(finding.found))
     Console().print(table)
     raise SystemExit(0 if all(finding.fine for finding in findings if finding.what in _NEEDED) else 1)
 
@@ -102,10 +105,13 @@ def _sandbox() -> Iterator[Finding]:
     from problems.registry import get
 
     task = get("tsp_construct").task
-    with Evaluator(ProblemSpec.named("tsp_construct"), workers=1) as evaluator:
-        outcomes = [outcome for _, outcome in evaluator.evaluate([task.seeds[0].code])]
-        fine = outcomes[0].status is Status.OK
-        yield Finding("sandbox", fine, evaluator.isolation_level if fine else outcomes[0].detail)
+    try:
+        with Evaluator(ProblemSpec.named("tsp_construct"), workers=1) as evaluator:
+            outcomes = [outcome for _, outcome in evaluator.evaluate([task.seeds[0].code])]
+            fine = outcomes[0].status is Status.OK
+            yield Finding("sandbox", fine, evaluator.isolation_level if fine else outcomes[0].detail)
+    except UserError as error:
+        yield Finding("sandbox", False, str(error))
 
 
 def _models() -> Iterator[Finding]:

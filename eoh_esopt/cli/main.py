@@ -35,19 +35,29 @@ for command in (run, replay, model, doctor):
 
 
 def main() -> None:
-    """Entry point. Exit codes: 0 done, 1 a defect of ours, 2 bad input, 130 interrupted."""
+    """Entry point. Exit codes: 0 done, 1 a check failed or a defect of ours, 2 bad input, 130 interrupted."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # spinning threads slow numba and torch down on busy machines
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     logging.getLogger("transformers").setLevel(logging.ERROR)
     try:
-        cli.main(standalone_mode=False)
+        sys.exit(cli.main(standalone_mode=False))
     except UserError as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(2)
     except click.ClickException as error:
-        error.show()
+        _show(error)
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted. What the log holds is kept: go on with --resume.", err=True)
         sys.exit(130)
+
+
+def _show(error: click.ClickException) -> None:
+    """One line, as for our own errors; a group without a command shows its help."""
+    if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):  # not in click 8.1
+        error.show()
+        return
+    context = getattr(error, "ctx", None)
+    hint = f" See: {context.command_path} --help" if context else ""
+    click.echo(f"Error: {error.format_message()}{hint}", err=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -29,8 +30,8 @@ def replay(run_folder: Path, save: Path | None, model: str | None, float32: bool
     from eoh_esopt.engine.replay import replay_history
 
     console = Console()
-    if save is not None and save.exists() and (not save.is_dir() or any(save.iterdir())):
-        raise UserError(f"{save} is not empty. Choose another --save.")
+    if save is not None:
+        _check_free(save)
     history = load_history(run_folder)
     adapted = replay_history(
         history, model or history.model, lambda updates: track(updates, "Updates", console=console)
@@ -39,5 +40,21 @@ def replay(run_folder: Path, save: Path | None, model: str | None, float32: bool
     console.print(f"after {len(history.updates):3} updates {adapted.checksum}")
     console.print(adapted.verdict)
     if save is not None:
-        adapted.model.save(save, float32=float32)
-        console.print(f"Saved to {save}")
+        try:
+            save.mkdir(parents=True, exist_ok=True)
+            adapted.model.save(save, float32=float32)
+        except OSError as error:
+            raise UserError(f"Cannot save to {save}: {error.strerror or error}. Choose another --save.") from error
+        console.print(f"Saved to {save}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _check_free(save: Path) -> None:
+    """Refuse a folder that cannot take a checkpoint, before minutes are spent on one."""
+    try:
+        if save.exists() and (not save.is_dir() or any(save.iterdir())):
+            raise UserError(f"{save} is not empty. Choose another --save.")
+        nearest = next(path for path in (save, *save.absolute().parents) if path.exists())
+    except OSError as error:
+        raise UserError(f"Cannot save to {save}: {error.strerror}. Choose another --save.") from error
+    if not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):
+        raise UserError(f"Cannot save to {save}: {nearest} cannot be written to. Choose another --save.")

@@ -18,6 +18,8 @@ REWARDS = ("graded", "paper", "ordered")
 SMALL_MODEL = 1_000_000_000
 """Models with fewer parameters get a prefilled reply and the graded reward unless the user says otherwise."""
 
+LONGEST_TIMEOUT = 86_400
+
 
 @dataclass(frozen=True)
 class RunConfig:
@@ -80,8 +82,8 @@ class RunConfig:
         _at_least("seed", self.seed, 0)
         for name in ("sigma", "sigma_final", "alpha"):
             _finite(name, getattr(self, name))
-        if not (math.isfinite(self.timeout) and self.timeout > 0):
-            raise UserError(f"timeout must be a finite number of seconds above 0, not {self.timeout}.")
+        if not 0 < self.timeout <= LONGEST_TIMEOUT:
+            raise UserError(f"timeout must be above 0 and at most {LONGEST_TIMEOUT} seconds, not {self.timeout}.")
         if self.learns and self.directions < 2:
             raise UserError(f"An update needs at least 2 directions, not {self.directions}.")
         if self.budget < self.learning_batch:
@@ -147,7 +149,7 @@ def load_config(path: Path) -> RunConfig:
         UserError: the file is missing or damaged, or has a key that this release does not know.
     """
     try:
-        values: dict[str, Any] = json.loads(path.read_text())
+        values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         unknown = set(values) - {one.name for one in fields(RunConfig)}
         if unknown:
             raise UserError(f"{path} has the unknown setting {sorted(unknown)[0]!r}. Use the release that wrote it.")

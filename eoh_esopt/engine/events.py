@@ -10,9 +10,10 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from operators.errors import UserError
 
@@ -25,6 +26,21 @@ SUMMARY = "summary.json"
 Event = dict[str, Any]
 
 
+def holds_run(folder: Path) -> bool:
+    """Whether a run was begun in the folder.
+
+    Raises:
+        UserError: there can be no folder of that name.
+    """
+    try:
+        (folder / EVENTS).lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise UserError(f"Cannot use {folder} for a run: {error.strerror}. Choose another folder.") from error
+    return True
+
+
 def read_events(folder: Path) -> list[Event]:
     """All whole events of a run, oldest first.
 
@@ -32,13 +48,19 @@ def read_events(folder: Path) -> list[Event]:
         UserError: the folder holds no run, or a line in the middle of its log is damaged.
     """
     path = folder / EVENTS
-    if not path.is_file():
+    if not holds_run(folder):
         raise UserError(f"{folder} holds no run: there is no {EVENTS}. Give the folder that --out named.")
-    lines = path.read_bytes().split(b"\n")
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise UserError(f"Cannot read {path}: {error.strerror}. Give the folder that --out named.") from error
     events = []
     for number, line in enumerate(lines[:-1], 1):
         try:
-            events.append(json.loads(line))
+            event = json.loads(line)
+            if not isinstance(event, dict) or "event" not in event:
+                raise ValueError("no event")
+            events.append(event)
         except ValueError as error:
             raise UserError(f"{path}, line {number}, is damaged ({error}). Restore the file from a copy.") from error
     return events
@@ -47,7 +69,7 @@ def read_events(folder: Path) -> list[Event]:
 class EventLog:
     """Appends events to a run's log; use `open_log`."""
 
-    def __init__(self, folder: Path, stream: TextIO) -> None:
+    def __init__(self, folder: Path, stream: FileIO) -> None:
         self.folder = folder
         self._stream = stream
 
@@ -58,9 +80,10 @@ class EventLog:
             UserError: the disk is full or was taken away; the log keeps all earlier events.
         """
         event: Event = {"event": kind, **fields}
+        line = json.dumps(event, ensure_ascii=True).encode() + b"\n"
         try:
-            self._stream.write(json.dumps(event, ensure_ascii=True) + "\n")
-            self._stream.flush()
+            while line:
+                line = line[self._stream.write(line) :]
             os.fsync(self._stream.fileno())
         except OSError as error:
             raise UserError(
@@ -82,13 +105,30 @@ def write_atomically(path: Path, text: str) -> None:
     """
     temporary = path.with_name(f".{path.name}.part")
     try:
-        with temporary.open("w") as stream:
+        with temporary.open("w", encoding="utf-8") as stream:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(path)
     except OSError as error:
+        with suppress(OSError):
+            temporary.unlink()
         raise UserError(f"Cannot write {path}: {error.strerror}. Make room or choose another folder.") from error
+
+
+def check_new(folder: Path) -> None:
+    """Look whether a run can be begun in a folder, before anything expensive is done. Writes nothing.
+
+    Raises:
+        UserError: the folder holds a run, or cannot be made or written to.
+    """
+    if holds_run(folder):
+        raise UserError(f"{folder} holds a run already. Choose another --out, or go on with: --resume {folder}")
+    nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):
+        raise UserError(
+            f"Cannot use {folder} for a run: {nearest} is not a folder that can be written to. Choose another --out."
+        )
 
 
 @contextmanager
@@ -102,10 +142,7 @@ def claim(folder: Path, *, new: bool) -> Iterator[None]:
     Raises:
         UserError: the folder cannot be made, is in use, or does (not) hold a run.
     """
-    if new and (folder / EVENTS).exists():
-        raise UserError(f"{folder} holds a run already. Choose another --out, or go on with: --resume {folder}")
-    if not new:
-        read_events(folder)
+    _check_use(folder, new)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / ".lock").open("w")
@@ -116,7 +153,15 @@ def claim(folder: Path, *, new: bool) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise UserError(f"{folder} is in use by another run. Wait for it, or choose another --out.") from error
+        _check_use(folder, new)  # again: another run may have begun and ended here in between
         yield
+
+
+def _check_use(folder: Path, new: bool) -> None:
+    if new:
+        check_new(folder)
+    else:
+        read_events(folder)
 
 
 @contextmanager
@@ -127,7 +172,7 @@ def open_log(folder: Path) -> Iterator[EventLog]:
         if path.exists():
             whole = path.read_bytes().rfind(b"\n") + 1
             os.truncate(path, whole)
-        stream = path.open("a")
+        stream = path.open("ab", buffering=0)
     except OSError as error:
         raise UserError(f"Cannot open {path}: {error.strerror}. Choose another --out.") from error
     with stream:

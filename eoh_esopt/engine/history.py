@@ -52,7 +52,7 @@ def load_history(path: Path) -> History:
     if not file.is_file():
         raise UserError(f"There is no history at {file}. Give a run's folder or its {HISTORY}.")
     try:
-        fields: dict[str, Any] = json.loads(file.read_text())
+        fields: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         if fields.pop("format") != FORMAT or fields["noise_version"] != NOISE_VERSION:
             raise UserError(
                 f"{file} was made with noise version {fields.get('noise_version')}, and this release has version "
@@ -70,6 +70,8 @@ def load_history(path: Path) -> History:
             )
             for one in fields.pop("updates")
         )
+        if any(not len(one.seeds) == len(one.rewards) == len(one.weights) for one in updates):
+            raise ValueError("an update has not as many weights as directions")
         return History(**fields, updates=updates)
-    except (ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{file} is no history: {error!r}. Restore it from a copy.") from error

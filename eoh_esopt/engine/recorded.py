@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from eoh_esopt.engine.events import Event
-from eoh_esopt.models.protocol import Reply
+from eoh_esopt.models.protocol import Reply, Request
 from operators.errors import UserError
 from operators.records import Outcome, Skip, Status, Update
 
@@ -40,6 +40,7 @@ class Recorded:
         self._outcomes: dict[int, Outcome] = {}
         self._decisions: dict[int, Event] = {}
         self.batches = 0
+        self.last_update = -1
         unsettled: list[int] = []
         for event in events:
             kind = event["event"]
@@ -50,6 +51,8 @@ class Recorded:
                 unsettled.append(event["id"])
             elif kind in ("update", "skip"):
                 self._decisions[event["step"]] = event
+                if kind == "update":
+                    self.last_update = event["step"]
                 unsettled.clear()
             elif kind == "batch":
                 self.batches += 1
@@ -58,18 +61,19 @@ class Recorded:
             if self._outcomes[candidate].status is Status.INFRASTRUCTURE:
                 del self._outcomes[candidate]
 
-    def reply(self, candidate: int, prompt: str) -> Reply | None:
+    def reply(self, candidate: int, request: Request) -> Reply | None:
         """The reply that was written for a candidate.
 
         Raises:
-            UserError: it was written for another prompt: the log is not of this search.
+            UserError: it was written for another prompt or under another direction: the log is not of this search.
         """
         fields = self._replies.get(candidate)
         if fields is None:
             return None
-        if fields["prompt"] != prompt:
+        direction = (request.direction.seed, request.direction.sigma) if request.direction else (None, None)
+        if (fields["prompt"], fields["direction"], fields["sigma"]) != (request.prompt, *direction):
             raise UserError(
-                f"The log's candidate {candidate} was asked for by another prompt than this release would use. "
+                f"The log's candidate {candidate} was asked for by another prompt or direction than this search's. "
                 "Resume the run with the release that began it, or begin a new one."
             )
         return Reply(fields["text"], fields["prompt_tokens"], fields["new_tokens"], fields["truncated"])

@@ -46,9 +46,7 @@ def start(config: RunConfig, out: Path, *, workers: int, listener: Listener, not
             model have been checked.
     """
     registry.get(config.problem)
-    if (out / events.EVENTS).exists():
-        with events.claim(out, new=True):
-            pass
+    events.check_new(out)
     model, config = load(config, notify)
     with events.claim(out, new=True):
         events.write_atomically(out / events.CONFIG, config.to_json())
@@ -59,10 +57,16 @@ def resume(out: Path, *, workers: int, listener: Listener, notify: Notify) -> di
     """Go on with a run where its log ends; a finished run is left as it is.
 
     Raises:
-        UserError: the folder holds no run, is in use, or the model's weights are not those it began with.
+        UserError: the folder holds no run, is in use, or the settings or the model's weights are not those it began
+            with.
     """
     with events.claim(out, new=False):
         config = load_config(out / events.CONFIG)
+        earlier = events.read_events(out)
+        _check_settings(earlier, config, out)
+        if earlier and earlier[-1]["event"] == "end":
+            notify(f"The run in {out} is finished: there is nothing to go on with.")
+            return {name: value for name, value in earlier[-1].items() if name != "event"}
         model, _ = load(config, notify)
         return _work(config, out, model, workers, listener, notify)
 
@@ -132,12 +136,26 @@ def _work(
         search = Search(config, parts, history)
         search.run()
         summary = _summary(search, model, facts, clock())
-        log.append("end", **summary)
         final = replace(search.history, final_checksum=summary["weights_after"])
         log.write_file(events.HISTORY, final.to_json())
         log.write_file(events.SUMMARY, json.dumps(summary, indent=1) + "\n")
+        log.append("end", **summary)  # last, so that a run that is called finished has all its files
     listener.on_end(summary)
     return summary
+
+
+def _check_settings(earlier: list[events.Event], config: RunConfig, out: Path) -> None:
+    if not earlier:
+        return
+    if earlier[0]["event"] != "start":
+        raise UserError(f"{out / events.EVENTS} does not begin with a run's start. Restore the file from a copy.")
+    began, now = earlier[0]["config"], asdict(config)
+    for name in now:
+        if began.get(name) != now[name]:
+            raise UserError(
+                f"{out / events.CONFIG} has {name} {now[name]!r}, but the run began with {began.get(name)!r}. "
+                "Put it back, or begin a new run with --out."
+            )
 
 
 def _check_base(earlier: list[events.Event], base: str, out: Path) -> None:

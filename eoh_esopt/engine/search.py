@@ -132,7 +132,7 @@ class Search:
         ]
         replies: dict[int, Reply] = {}
         for batch in self._parts.model.batches(requests):
-            known = [self._parts.recorded.reply(ids[i], requests[i].prompt) for i in batch]
+            known = [self._parts.recorded.reply(ids[i], requests[i]) for i in batch]
             written = [reply for reply in known if reply is not None]
             if len(written) < len(batch):
                 written = self._parts.model.generate([requests[i] for i in batch])
@@ -256,7 +256,8 @@ class Search:
         self._parts.model.apply(decision)
         self.ledger.updates += 1
         self.history = replace(self.history, updates=(*self.history.updates, decision))
-        self._parts.log.write_file(HISTORY, self.history.to_json())
+        if decision.step >= self._parts.recorded.last_update:  # earlier ones stand in the file already
+            self._parts.log.write_file(HISTORY, self.history.to_json())
         return decision
 
     def _finish(
@@ -311,5 +312,9 @@ class Search:
 def best_file(best: Candidate) -> str:
     """The text of the best heuristic's file."""
     idea = " ".join(best.idea.split()).replace("\\", "/")
-    origin = f"candidate {best.id}, operator {best.operator}"
-    return f"# Idea: {idea}\n# Objective: {best.objective!r} (lower is better); {origin}\n{best.code.strip()}\n"
+    head = (
+        "# The best heuristic of a run of eoh-esopt.\n"
+        f"# Objective: {best.objective!r} (lower is better); candidate {best.id}, operator {best.operator}\n"
+        f"# Idea: {idea}\n"  # third: in the first two lines Python would read "coding: x" as the file's encoding
+    )
+    return f"{head}{best.code.strip()}\n"

@@ -32,8 +32,10 @@ def row_directions(weights: ScopedWeights, directions: list[Direction | None]) -
 
 
 def _scale(factors: torch.Tensor, module: nn.Module, inputs: Any, output: torch.Tensor) -> torch.Tensor:
+    """Scale each row by its factors. In a 2-dimensional output the rows' vectors follow one another."""
     rows, size = factors.shape
-    if output.shape[0] != rows or output.shape[-1] != size:
+    by_row = output.shape[0] == rows or (output.ndim == 2 and output.shape[0] % rows == 0)
+    if not by_row or output.shape[-1] != size:
         raise RuntimeError(f"{type(module).__name__} returned {tuple(output.shape)} for {rows} rows of {size} gains.")
-    shaped = factors.view(rows, *([1] * (output.ndim - 2)), size)
-    return (output * shaped).to(output.dtype)
+    scaled = output.reshape(rows, -1, size) * factors[:, None]
+    return scaled.to(output.dtype).reshape(output.shape)

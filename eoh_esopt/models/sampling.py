@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from eoh_esopt.models.protocol import Sampling
+from operators.errors import UserError
 from operators.noise import uniform
 
 _STREAM = "sampling"
@@ -25,7 +26,16 @@ class RowSampler:
         self._numbers = torch.from_numpy(np.stack(numbers))
 
     def __call__(self, tokens: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """Scores in which each row's drawn token has 0 and every other token minus infinity."""
+        """Scores in which each row's drawn token has 0 and every other token minus infinity.
+
+        Raises:
+            UserError: a row has no highest score: the weights have been moved so far that they overflow.
+        """
+        if not bool(torch.isfinite(scores.amax(dim=1)).all()):
+            raise UserError(
+                "The model's logits are not finite: its weights have been moved too far. "
+                "Begin a new run with a smaller sigma or alpha."
+            )
         chosen = self._choose(scores.float(), tokens.shape[1] - self._prompt_length)
         decided = torch.full_like(scores, -torch.inf)
         decided.scatter_(1, chosen[:, None], 0.0)

@@ -96,10 +96,10 @@ def _refuse_unreachable(model: nn.Module, found: dict[str, tuple[nn.Module, nn.P
     )
     covered = weights / max(weights + hidden, 1)
     if bad or covered < 0.999:
-        example = f" (for example {bad[0]})" if bad else ""
+        example = f" ({bad[0]} cannot)" if bad else ""
         raise UserError(
-            f"Only {covered:.1%} of the weights can be moved{example}: the others are quantised, packed or off-loaded. "
-            "Use the unquantised checkpoint in bfloat16, float16 or float32, wholly in memory."
+            f"At most {min(covered, 0.999):.1%} of the weights can be moved{example}: the others are quantised, packed "
+            "or off-loaded. Use the unquantised checkpoint in bfloat16, float16 or float32, wholly in memory."
         )
 
 
@@ -117,9 +117,11 @@ def gain_offset(module: nn.Module) -> float:
     assert isinstance(weight, nn.Parameter)
     kept = weight.detach().clone()
     with torch.no_grad():
-        weight.zero_()
-        output = _probe(module, weight)
-        weight.copy_(kept)
+        try:
+            weight.zero_()
+            output = _probe(module, weight)
+        finally:
+            weight.copy_(kept)
     return 1.0 if bool(output.abs().max() > 0) else 0.0
 
 

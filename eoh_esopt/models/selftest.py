@@ -24,7 +24,8 @@ def self_test(model: TransformersModel, sigma: float, *, exact: bool) -> float:
         The largest absolute change of a logit under the first direction.
 
     Raises:
-        UserError: a direction changes nothing, both directions change the same, or a revert does not restore.
+        UserError: a direction changes nothing or makes the logits overflow, both directions change the same, or a
+            revert does not restore.
     """
     before = model.logits(_PROMPT, [None])
     changed = [model.logits(_PROMPT, [Direction(seed, sigma)]) for seed in _SEEDS]
@@ -33,6 +34,11 @@ def self_test(model: TransformersModel, sigma: float, *, exact: bool) -> float:
         raise UserError(
             f"Self-test failed: directions of sigma {sigma:g} do not change the model's logits. "
             "Choose a larger sigma, or another dtype: in bfloat16 a sigma below about 1e-5 is lost to rounding."
+        )
+    if not all(bool(torch.isfinite(logits).all()) for logits in changed):
+        raise UserError(
+            f"Self-test failed: under directions of sigma {sigma:g} the model's logits are not finite. "
+            "Choose a smaller sigma."
         )
     if exact and not torch.equal(before, after):
         raise UserError(

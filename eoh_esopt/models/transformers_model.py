@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
@@ -76,9 +77,13 @@ class TransformersModel:
         texts = [chat.render(self._tokenizer, request.prompt, request.prefill) for request in requests]
         encoded = self._encode(texts)
         length = encoded["input_ids"].shape[1]
+        prompt_tokens = encoded["attention_mask"].sum(dim=1).tolist()
         room = min(self._sampling.max_new_tokens, self._context - length)
         if room < 1:
-            return [Reply(request.prefill, length, 0, truncated=True) for request in requests]
+            return [
+                Reply(request.prefill, count, 0, truncated=True)
+                for request, count in zip(requests, prompt_tokens, strict=True)
+            ]
         stop = _FunctionEnd(self._tokenizer, [bool(request.prefill) for request in requests], length)
         sampler = RowSampler(self._sampling, [request.seed for request in requests], length)
         with self._under([request.direction for request in requests]):
@@ -88,7 +93,6 @@ class TransformersModel:
                 logits_processor=[sampler],
                 stopping_criteria=[stop],
             )
-        prompt_tokens = encoded["attention_mask"].sum(dim=1).tolist()
         return [
             self._reply(request, row[length:].tolist(), count, stop.ends[i], room)
             for i, (request, row, count) in enumerate(zip(requests, tokens, prompt_tokens, strict=True))
@@ -119,10 +123,12 @@ class TransformersModel:
         if float32:
             state = {name: tensor.float() for name, tensor in self._model.state_dict().items()}
             state |= self.weights.snapshot()
-            self._model.config.dtype = torch.float32
             for alias, name in (getattr(self._model, "all_tied_weights_keys", None) or {}).items():
                 state[alias] = state[name]
             self._model.save_pretrained(folder, state_dict=state)
+            config = copy.deepcopy(self._model.config)  # transformers wrote the live dtype: a reload would round
+            config.dtype = "float32"
+            config.save_pretrained(folder)
         else:
             self._model.save_pretrained(folder)
         self._tokenizer.save_pretrained(folder)
@@ -216,7 +222,7 @@ def _load(folder: Path, dtype: str) -> tuple[Any, Any]:
         model = AutoModelForCausalLM.from_pretrained(
             folder, dtype=DTYPES[dtype], device_map="auto" if torch.cuda.is_available() else None
         )
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, ImportError) as error:
         raise UserError(f"The model in {folder} cannot be loaded: {error}") from error
     chat.check_chat_template(tokenizer, str(folder))
     if tokenizer.pad_token_id is None:

@@ -15,6 +15,7 @@ from rich.live import Live
 from rich.panel import Panel
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from eoh_esopt.engine.listener import BatchReport, Listener
 from operators.records import Candidate, Outcome, Skip, Update
@@ -75,7 +76,6 @@ class LiveListener(LineListener):
     def on_batch(self, generation: int, operator: str, count: int) -> None:
         where = "start population" if generation < 0 else f"generation {generation + 1}, {operator}"
         self._progress.reset(self._batch, total=2 * count, description=f"{where}: write and evaluate")
-        self._written = 0
 
     def on_replies(self, count: int) -> None:
         self._progress.advance(self._batch, count)
@@ -111,7 +111,7 @@ class LiveListener(LineListener):
         table.add_column("from")
         table.add_column("idea", ratio=1, no_wrap=True)
         for one in self._population[:_ROWS]:
-            table.add_row(f"{one.objective:.4f}", f"{one.operator} #{one.id}", one.idea)
+            table.add_row(f"{one.objective:.4f}", f"{one.operator} #{one.id}", Text(one.idea))
         return table
 
     def _update_table(self) -> Table:
@@ -119,7 +119,7 @@ class LiveListener(LineListener):
         for name in ("step", "operator", "sigma", "reward", "valid", "new", "what was done"):
             table.add_column(name, justify="left" if name in ("operator", "what was done") else "right")
         for row in self._updates:
-            table.add_row(*row)
+            table.add_row(*map(Text, row))
         return table
 
 

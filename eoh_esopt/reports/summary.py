@@ -10,14 +10,19 @@ from rich.syntax import Syntax
 from rich.table import Table
 
 from eoh_esopt.engine.events import BEST, EVENTS, HISTORY
+from operators.errors import UserError
 
 
 def print_summary(folder: Path, summary: dict[str, Any]) -> None:
-    """Print a run's summary."""
+    """Print a run's summary.
+
+    Raises:
+        UserError: the file of the best heuristic is gone.
+    """
     console = Console()
     best, ledger = summary["best"], summary["ledger"]
     console.rule("best heuristic")
-    console.print(Syntax((folder / BEST).read_text(), "python", background_color="default"))
+    console.print(Syntax(_best_heuristic(folder / BEST), "python", background_color="default"))
     console.print(_objectives(best["objective"], summary["references"]))
     candidates = max(ledger["candidates"], 1)
     console.print(
@@ -31,7 +36,14 @@ def print_summary(folder: Path, summary: dict[str, Any]) -> None:
     )
     console.print(f"weights {summary['weights_before'][:16]} before, {summary['weights_after'][:16]} after")
     for name, what in ((BEST, "best heuristic"), (HISTORY, "history of the weights"), (EVENTS, "event log")):
-        console.print(f"{what:24} {folder / name}", highlight=False, soft_wrap=True)
+        console.print(f"{what:24} {folder / name}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _best_heuristic(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise UserError(f"Cannot read {path}: {error}. Restore the run's folder from a copy.") from error
 
 
 def _objectives(objective: float, references: dict[str, float]) -> Table:

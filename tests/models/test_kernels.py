@@ -1,0 +1,131 @@
+"""The fast kernels and the torch noise against the plain reference, bit for bit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from eoh_esopt.models import kernels, torch_noise
+from operators.noise import noise, normal_table, stream_key
+
+SIZES = (1, 7, 8, 9, 4095, 4096, 4097, 100_003)
+SEED, NAME = 2**63 + 11, "model.layers.0.mlp.up_proj.weight"
+KEY = np.uint64(stream_key(SEED, NAME))
+TABLE = normal_table()
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(params=[1, 2])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    if request.param > (os.cpu_count() or 1):
+        pytest.skip("one core")
+    before = numba.get_num_threads()
+    numba.set_num_threads(request.param)
+    yield request.param
+    numba.set_num_threads(before)
+
+
+def weights(size: int, scale: float = 0.02) -> NDArray[np.float32]:
+    return (noise(1, "weights", 0, size) * np.float32(scale)).astype(np.float32)
+
+
+def bits(array: NDArray[Any]) -> NDArray[np.uint32]:
+    return array.view(np.uint32)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_noise_is_the_references(size: int, threads: int) -> None:
+    """Other noise at a tile's edge, or with other threads, would replay a history to other weights."""
+    out = np.full(size, 7, np.float32)
+    kernels.fill_noise(out, KEY, TABLE)
+    assert np.array_equal(bits(out), bits(noise(SEED, NAME, 0, size)))
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("sigma", [1e-3, -1e-3, 0.3])
+def test_perturbed_float32_rounds_product_and_sum_apart(size: int, sigma: float, threads: int) -> None:
+    """A fused multiply-add on one machine would give other weights than on the next."""
+    master, live = weights(size), np.zeros(size, np.float32)
+    kernels.perturb_float32(live, master, KEY, np.float32(sigma), TABLE)
+    expected = master + np.float32(sigma) * noise(SEED, NAME, 0, size)
+    assert np.array_equal(bits(live), bits(expected))
+    kernels.perturb_float32(master, master, KEY, np.float32(sigma), TABLE)
+    assert np.array_equal(bits(master), bits(expected))
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("sigma", [1e-3, 0.3])
+def test_perturbed_bfloat16_is_the_cast_of_float32(size: int, sigma: float, threads: int) -> None:
+    """Another rounding than torch's would make a restore differ from the weights before."""
+    master, live = weights(size), np.zeros(size, np.uint16)
+    kernels.perturb_bfloat16(live, master, KEY, np.float32(sigma), TABLE)
+    assert np.array_equal(live, bfloat16(master + np.float32(sigma) * noise(SEED, NAME, 0, size)))
+
+
+def bfloat16(values: NDArray[np.float32]) -> NDArray[np.uint16]:
+    return torch.from_numpy(values).to(torch.bfloat16).view(torch.int16).numpy().view(np.uint16)
+
+
+def test_bfloat16_rounds_every_kind_of_number_like_torch() -> None:
+    """Ties, subnormals, zeros of both signs and overflow each have their own way to go wrong."""
+    patterns = np.arange(2**32, step=65_521, dtype=np.uint64).astype(np.uint32)
+    ties = (np.arange(2**16, dtype=np.uint32) << 16) | np.uint32(0x8000)
+    master = np.concatenate([patterns, ties, ties - 1, ties + 1]).view(np.float32)
+    master = master[~np.isnan(master)]
+    live = np.zeros(master.size, np.uint16)
+    kernels.perturb_bfloat16(live, master, KEY, np.float32(0), TABLE)
+    assert np.array_equal(live, bfloat16(master + np.float32(0) * noise(SEED, NAME, 0, master.size)))
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("multiplicative", [False, True])
+def test_update_adds_the_terms_in_order(size: int, multiplicative: bool, threads: int) -> None:
+    """Another order of the sum, or a total kept in more bits, would end at other weights than a replay."""
+    seeds = [3, 2**40, SEED, 5, 0]
+    coefficients = np.array([1e-3, -7e-4, 3.3e-5, 0.0, 0.02], np.float32)
+    master = weights(size)
+    total = np.zeros(size, np.float32)
+    for seed, coefficient in zip(seeds, coefficients, strict=True):
+        total = total + coefficient * noise(seed, NAME, 0, size)
+    expected = master * (np.float32(1) + total) if multiplicative else master + total
+    keys = np.array([stream_key(seed, NAME) for seed in seeds], np.uint64)
+    kernels.update_float32(master, keys, coefficients, multiplicative, TABLE)
+    assert np.array_equal(bits(master), bits(expected))
+
+
+@pytest.mark.parametrize("block", [2**29 - 1, 2**32 - 3, 2**32 + 5, 2**40])
+def test_blocks_beyond_32_bits_are_counted(block: int) -> None:
+    """Tensors of more than 2**32 elements would repeat their noise."""
+    out = np.zeros(64, np.float32)
+    kernels._fill_noise(out, KEY, block, 64, TABLE)
+    assert np.array_equal(out, noise(SEED, NAME, block * 8, 64))
+    assert np.array_equal(torch_noise.torch_noise(SEED, NAME, block * 8, 61, CPU).numpy(), out[:61])
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_torch_noise_is_the_references(size: int) -> None:
+    """Weights of a dtype or device without a fast kernel would follow another history."""
+    assert np.array_equal(torch_noise.torch_noise(SEED, NAME, 0, size, CPU).numpy(), noise(SEED, NAME, 0, size))
+    assert np.array_equal(torch_noise.torch_noise(SEED, NAME, 808, size, CPU).numpy(), noise(SEED, NAME, 808, size))
+
+
+def test_torch_noise_starts_at_blocks_only() -> None:
+    """A start inside a block would shift the noise without a word."""
+    with pytest.raises(ValueError, match="multiple of 8"):
+        torch_noise.torch_noise(SEED, NAME, 4, 8, CPU)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2**22 - 1, 2**22, 2**22 + 1, 3 * 2**22 + 5])
+def test_chunks_cover_a_tensor_once(size: int) -> None:
+    """A gap would leave weights unmoved, an overlap would move them twice."""
+    pieces = list(torch_noise.chunks(size))
+    assert [start for start, _ in pieces] == [2**22 * i for i in range(len(pieces))]
+    assert sum(count for _, count in pieces) == size
+    assert all(0 < count <= 2**22 for _, count in pieces)

@@ -1,0 +1,148 @@
+"""Drawing tokens: each row from its own stream, and only tokens that the settings keep."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import chisquare
+
+from eoh_esopt.models.protocol import Sampling
+from eoh_esopt.models.sampling import RowSampler
+from operators.errors import UserError
+
+LOGITS = torch.log(torch.tensor([0.05, 0.4, 0.1, 0.25, 0.2]))
+DRAWS = 4000
+
+
+def drawn(scores: torch.Tensor, sampler: RowSampler, *, position: int = 0, prompt_length: int = 3) -> list[int]:
+    """The tokens that the sampler decides on; checks that it leaves exactly one possible in each row."""
+    tokens = torch.zeros(scores.shape[0], prompt_length + position, dtype=torch.long)
+    decided = sampler(tokens, scores)
+    assert decided.shape == scores.shape
+    assert ((decided == 0).sum(dim=1) == 1).all()
+    assert (torch.isinf(decided).sum(dim=1) == scores.shape[1] - 1).all()
+    return [int(token) for token in decided.argmax(dim=1)]
+
+
+def counts(sampling: Sampling, logits: torch.Tensor = LOGITS) -> list[int]:
+    """How often each token is drawn by rows of different seeds."""
+    tokens = drawn(logits.repeat(DRAWS, 1), RowSampler(sampling, list(range(DRAWS)), 3))
+    return [int(count) for count in np.bincount(tokens, minlength=logits.numel())]
+
+
+def with_number(sampling: Sampling, number: float) -> RowSampler:
+    """A sampler whose only row draws at this uniform number."""
+    sampler = RowSampler(sampling, [0], 3)
+    sampler._numbers.fill_(number)
+    return sampler
+
+
+@pytest.mark.parametrize(
+    ("sampling", "shares"),
+    [
+        (Sampling(1.0, 1.0, 50), [0.05, 0.4, 0.1, 0.25, 0.2]),
+        (Sampling(0.5, 1.0, 50), [0.0025, 0.16, 0.01, 0.0625, 0.04]),
+        (Sampling(1.0, 1.0, 3), [0, 0.4, 0, 0.25, 0.2]),
+        (Sampling(1.0, 0.6, 50), [0, 0.4, 0, 0.25, 0]),
+        (Sampling(1.0, 0.7, 50), [0, 0.4, 0, 0.25, 0.2]),
+        (Sampling(1.0, 0.5, 3), [0, 0.4, 0, 0.25, 0]),
+        (Sampling(1.0, 1e-9, 50), [0, 1, 0, 0, 0]),
+        (Sampling(1.0, 1.0, 1), [0, 1, 0, 0, 0]),
+    ],
+)
+def test_tokens_are_drawn_in_their_shares(sampling: Sampling, shares: list[float]) -> None:
+    """A wrong cut or temperature would change what the model writes, in every run."""
+    found = np.array(counts(sampling))
+    expected = np.array(shares) / sum(shares) * DRAWS
+    kept = expected > 0
+    assert found[~kept].sum() == 0
+    if kept.sum() > 1:
+        assert chisquare(found[kept], expected[kept]).pvalue > 1e-4
+
+
+def test_temperature_zero_takes_the_most_probable_token() -> None:
+    """A greedy run that draws is not greedy."""
+    scores = torch.randn(50, 20, generator=torch.Generator().manual_seed(1))
+    assert drawn(scores, RowSampler(Sampling(temperature=0), list(range(50)), 3)) == scores.argmax(dim=1).tolist()
+
+
+def test_a_rows_draws_do_not_depend_on_the_other_rows() -> None:
+    """A candidate would change with the company that its batch puts it in."""
+    sampling = Sampling(1.0, 0.95, 10, 32)
+    scores = torch.randn(6, 40, generator=torch.Generator().manual_seed(2))
+    seeds = [5, 2**64 - 1, 0, 77, 78, 79]
+    together = [drawn(scores, RowSampler(sampling, seeds, 3), position=at) for at in range(32)]
+    for row in range(6):
+        alone = RowSampler(sampling, [seeds[row]], 9)
+        for at in range(32):
+            assert drawn(scores[row : row + 1], alone, position=at, prompt_length=9) == [together[at][row]]
+
+
+def test_draws_leave_the_global_generators_alone_and_ignore_them() -> None:
+    """A library that draws from a global generator would change the replies."""
+    scores = LOGITS.repeat(100, 1)
+    found = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        random.seed(seed)
+        states = torch.get_rng_state(), random.getstate()
+        found.append(drawn(scores, RowSampler(Sampling(), list(range(100)), 3)))
+        assert torch.equal(torch.get_rng_state(), states[0])
+        assert random.getstate() == states[1]
+    assert found[0] == found[1]
+
+
+def test_positions_have_numbers_of_their_own() -> None:
+    """One number for the whole reply would draw from the same quantile at every token."""
+    sampler = RowSampler(Sampling(1.0, 1.0, 50, 200), [9], 3)
+    tokens = [drawn(LOGITS[None], sampler, position=at)[0] for at in range(200)]
+    assert set(tokens) == set(range(5))
+
+
+@pytest.mark.parametrize("top_p", [0.1, 0.3, 0.6, 0.7, 0.9, 0.95, 0.99, 1.0])
+def test_the_largest_number_draws_the_last_kept_token(top_p: float) -> None:
+    """Rounding at the end of the interval would draw a token that top-p has cut."""
+    generator = torch.Generator().manual_seed(3)
+    for _ in range(50):
+        scores = torch.randn(1, 30, generator=generator)
+        probabilities = torch.softmax(scores.double(), dim=1)[0].sort(descending=True)
+        kept = int((probabilities.values.cumsum(0) - probabilities.values < top_p).sum())
+        token = drawn(scores, with_number(Sampling(1.0, top_p, 30), 1 - 2**-53))[0]
+        assert token in probabilities.indices[:kept].tolist()
+
+
+def test_numbers_at_the_ends_draw_possible_tokens() -> None:
+    """A token that the model rules out must not come out of rounding."""
+    scores = torch.tensor([[0.0, -torch.inf, 1.0, -torch.inf]])
+    assert drawn(scores, with_number(Sampling(1.0, 1.0, 4), 0.0)) == [2]
+    assert drawn(scores, with_number(Sampling(1.0, 1.0, 4), 1 - 2**-53)) == [0]
+
+
+@pytest.mark.parametrize("broken", [torch.nan, torch.inf, -torch.inf])
+def test_logits_that_are_not_finite_end_the_run(broken: float) -> None:
+    """A model that was moved too far would write the first token of its vocabulary for ever."""
+    scores = LOGITS.repeat(2, 1)
+    scores[1] = broken
+    with pytest.raises(UserError, match="smaller sigma or alpha"):
+        drawn(scores, RowSampler(Sampling(), [1, 2], 3))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"temperature": -0.1},
+        {"temperature": float("nan")},
+        {"temperature": float("inf")},
+        {"top_p": 0.0},
+        {"top_p": 1.1},
+        {"top_k": 0},
+        {"max_new_tokens": 0},
+    ],
+)
+def test_settings_out_of_range_are_refused(settings: dict[str, float]) -> None:
+    """A wrong setting must be named before a model is loaded."""
+    with pytest.raises(UserError, match="must"):
+        Sampling(**settings)  # type: ignore[arg-type]
