@@ -80,7 +80,7 @@ def search_operators(task: Task, *, prefilled: bool, parents: int = 2) -> dict[s
 
     Args:
         task: what the prompts speak of.
-        prefilled: begin the assistant's turn up to the docstring, as small models need it.
+        prefilled: begin the assistant's turn, as small models need it; m2 then also names a number to change.
         parents: how many parents e1 and e2 show.
     """
     begin = prompts.prefill(task) if prefilled else ""
@@ -98,13 +98,20 @@ def search_operators(task: Task, *, prefilled: bool, parents: int = 2) -> dict[s
     def m1(situation: Situation) -> Proposal:
         chosen = select_parents(situation.population, 1, situation.rng)
         idea = task.ideas[situation.rng.integers(len(task.ideas))]
-        request = f"Write a modified version of it that tries this: {idea}"
-        return Proposal("m1", prompts.from_parents(task, chosen, request), begin, chosen)
+        request = f"Write a modified version of it that tries this: {idea.text} For example with `{idea.hint}`."
+        beginning = prompts.prefill(task, idea) if prefilled else ""
+        return Proposal("m1", prompts.from_parents(task, chosen, request), beginning, chosen)
 
     def m2(situation: Situation) -> Proposal:
         chosen = select_parents(situation.population, 1, situation.rng)
-        request = "Name the numbers and weights it uses, then write the same algorithm with other settings of them."
-        return Proposal("m2", prompts.from_parents(task, chosen, request), begin, chosen)
+        numbers = prompts.numbers(task, chosen[0].code) if prefilled else []
+        if not numbers:
+            request = "Name the numbers and weights it uses, then write the same algorithm with other settings of them."
+            return Proposal("m2", prompts.from_parents(task, chosen, request), begin, chosen)
+        number = numbers[situation.rng.integers(len(numbers))]
+        other = float(number.text) * 2 ** situation.rng.uniform(-1.5, 1.5)
+        request = f"Write the same heuristic with the number {number.text} changed to another one, such as {other:.2g}."
+        return Proposal("m2", prompts.from_parents(task, chosen, request), prompts.prefill_before(number), chosen)
 
     writers = {
         "i1": i1,

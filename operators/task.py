@@ -19,6 +19,19 @@ class SeedHeuristic:
 
 
 @dataclass(frozen=True)
+class Idea:
+    """A suggestion for the mutation operator m1 to try.
+
+    Attributes:
+        text: one sentence.
+        hint: one line of Python that computes what the sentence speaks of, from the function's arguments.
+    """
+
+    text: str
+    hint: str
+
+
+@dataclass(frozen=True)
 class Task:
     """One heuristic-design task as the model sees it.
 
@@ -30,7 +43,7 @@ class Task:
         signature: the `def` line, annotations included, ending in a colon.
         docstring: what goes in and what comes out, one fact a line.
         imports: import lines that precede the function.
-        ideas: one-sentence suggestions for the mutation operator m1 to try.
+        ideas: suggestions for the mutation operator m1 to try, never empty.
         seeds: known heuristics for the start population, never empty.
     """
 
@@ -41,5 +54,5 @@ class Task:
     signature: str
     docstring: str
     imports: str
-    ideas: tuple[str, ...]
+    ideas: tuple[Idea, ...]
     seeds: tuple[SeedHeuristic, ...]

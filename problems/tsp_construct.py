@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operators.errors import UserError
-from operators.task import SeedHeuristic, Task
+from operators.task import Idea, SeedHeuristic, Task
 from problems.base import Decisions, InvalidSolution, Progress, WrongShape, as_node
 
 N_INSTANCES, N_NODES, SEED = 64, 50, 1234
@@ -26,6 +26,7 @@ _SIGNATURE = (
     "def select_next_node(current_node: int, destination_node: int, "
     "unvisited_nodes: np.ndarray, distance_matrix: np.ndarray) -> int:"
 )
+_AMONG = "distance_matrix[unvisited_nodes][:, unvisited_nodes]"
 
 
 def _seed(idea: str, *body: str) -> SeedHeuristic:
@@ -51,14 +52,24 @@ TASK = Task(
     ),
     imports="import numpy as np",
     ideas=(
-        "Look one step ahead: add the distance from each candidate to the node that would follow it.",
-        "Use regret: prefer a node that would cost much more to visit later than now.",
-        "Prefer nodes far from the centre of the unvisited nodes, so that none is left at the border.",
-        "Among the few nearest nodes, choose the one whose own nearest neighbour is closest.",
-        "Use savings: compare going on to a node with returning to the destination first.",
-        "Visit isolated nodes early: reward a large mean distance to the other unvisited nodes.",
-        "Keep away from the destination early in the tour and draw near to it towards the end.",
-        "Roll out the nearest-neighbour tour from each of the few nearest nodes and take the shortest.",
+        Idea("Look one step ahead: how far is the node that would follow?", f"ahead = np.sort({_AMONG}, axis=1)[:, 1]"),
+        Idea("Visit isolated nodes early.", f"isolation = {_AMONG}.mean(axis=1)"),
+        Idea(
+            "Leave no far node behind: visit early what is far from some other node.", f"reach = {_AMONG}.max(axis=1)"
+        ),
+        Idea(
+            "Go round the border: prefer nodes far from the centre.",
+            "centre = distance_matrix[unvisited_nodes].mean(axis=1)",
+        ),
+        Idea(
+            "Use savings: compare going on to a node with returning first.",
+            "back = distance_matrix[destination_node][unvisited_nodes]",
+        ),
+        Idea(
+            "Weigh the way back more towards the end of the tour.", "left = len(unvisited_nodes) / len(distance_matrix)"
+        ),
+        Idea("Choose among the few nearest nodes only.", "few = unvisited_nodes[:5]"),
+        Idea("Prefer nodes with many near neighbours.", f"near_ones = ({_AMONG} < 0.2).sum(axis=1)"),
     ),
     seeds=(
         _seed("Go to the nearest unvisited node.", "return unvisited_nodes[0]"),

@@ -30,14 +30,14 @@ def self_test(model: TransformersModel, sigma: float, *, exact: bool) -> float:
     before = model.logits(_PROMPT, [None])
     changed = [model.logits(_PROMPT, [Direction(seed, sigma)]) for seed in _SEEDS]
     after = model.logits(_PROMPT, [None])
-    if torch.equal(before, changed[0]) or torch.equal(changed[0], changed[1]):
+    if any(torch.equal(before, logits) for logits in changed):
         raise UserError(
             f"Self-test failed: directions of sigma {sigma:g} do not change the model's logits. "
             "Choose a larger sigma, or another dtype: in bfloat16 a sigma below about 1e-5 is lost to rounding."
         )
-    if not all(bool(torch.isfinite(logits).all()) for logits in changed):
+    if torch.equal(changed[0], changed[1]) or not all(bool(torch.isfinite(logits).all()) for logits in changed):
         raise UserError(
-            f"Self-test failed: under directions of sigma {sigma:g} the model's logits are not finite. "
+            f"Self-test failed: under directions of sigma {sigma:g} the model's logits are the same or not finite. "
             "Choose a smaller sigma."
         )
     if exact and not torch.equal(before, after):

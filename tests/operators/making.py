@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from operators.records import Candidate, Direction, Outcome, Proposal, Status
 from operators.rewards import Trial
-from operators.task import SeedHeuristic, Task
+from operators.task import Idea, SeedHeuristic, Task
 
 TASK = Task(
     name="toy",
@@ -14,7 +14,11 @@ TASK = Task(
     signature="def choose(items: list, weights: list) -> int:",
     docstring="items: numbers.\nweights: their weights.\nReturns an index.",
     imports="import numpy as np",
-    ideas=("prefer the lightest", "look two steps ahead", "break ties at random"),
+    ideas=(
+        Idea("Prefer the lightest.", "order = np.argsort(weights)"),
+        Idea("Look two steps ahead.", "ahead = len(items) - 2"),
+        Idea("Break ties at random.", "ties = np.random.rand(len(items))"),
+    ),
     seeds=(SeedHeuristic("take the first", "def choose(items, weights):\n    return 0\n"),),
 )
 

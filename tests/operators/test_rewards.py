@@ -142,15 +142,19 @@ def test_graded_climbs_the_ladder_in_order() -> None:
         trial(status=Status.WRONG_ARGUMENTS),
         trial(status=Status.RAISED),
         trial(status=Status.RAISED, calls=3),
-        trial(9.0, duplicate=True),
         trial(11.0),
         trial(9.0),
     ]
-    assert [level(rung) for rung in rungs] == list(range(len(LEVELS)))
-    assert values(graded, rungs) == [step / 7 for step in range(8)]
+    assert [LEVELS[level(rung)] for rung in rungs] == [name for name in LEVELS if name != "valid"]
+    assert values(graded, rungs) == [step / 7 for step in (0, 1, 2, 3, 4, 6, 7)]
     assert level(trial(status=Status.SYNTAX)) == 0
     assert level(trial(9.0, parents=())) == 6
     assert level(trial(10.0)) == 6
+
+
+def test_graded_pays_a_copy_no_more_than_a_program_that_runs() -> None:
+    """A copy that earns what a new program earns would teach the model to repeat its parents."""
+    assert LEVELS[level(trial(9.0, duplicate=True))] == "runs"
 
 
 @pytest.mark.parametrize("status", [status for status in FAILED if status is not Status.INFRASTRUCTURE])

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from making import TASK, population
+from making import TASK, candidate, population
 from scipy.stats import chisquare
 
 from operators import prompts
 from operators.records import Candidate
 from operators.search import Situation, search_operators, select_parents
+from operators.task import Idea
 
 NAMES = ("i1", "e1", "e2", "m1", "m2")
 
@@ -78,31 +81,57 @@ def test_i1_shows_the_function_to_write() -> None:
 
 def test_m1_suggests_one_of_the_tasks_ideas() -> None:
     """With the same idea each time, all modifications would go one way."""
-    operator = search_operators(TASK, prefilled=False)["m1"]
-    suggested = [
-        [idea for idea in TASK.ideas if idea in proposal.prompt]
-        for proposal in operator.ask(60, situation(population(4)))
-    ]
-    assert all(len(ideas) == 1 for ideas in suggested)
-    assert {ideas[0] for ideas in suggested} == set(TASK.ideas)
+    for prefilled in (False, True):
+        seen = set()
+        for proposal in search_operators(TASK, prefilled=prefilled)["m1"].ask(60, situation(population(4))):
+            (idea,) = [idea for idea in TASK.ideas if idea.text in proposal.prompt and idea.hint in proposal.prompt]
+            assert proposal.prefill == (prompts.prefill(TASK, idea) if prefilled else "")
+            seen.add(idea)
+        assert seen == set(TASK.ideas)
 
 
-@pytest.mark.parametrize("idea", ["", "take the lightest"])
-def test_prefill_ends_inside_the_function_and_not_with_a_line_break(idea: str) -> None:
+SETTINGS = """import numpy as np
+
+LIMIT = 9.75
+
+
+def choose_v2(items: list, weights: list) -> int:
+    share = 0.25 * items[0] + 1
+    return int(share + 12.5) + 3
+"""
+
+
+def test_m2_names_a_number_of_its_parent_and_begins_before_it() -> None:
+    """A small model copies its parent to the end unless it stands where a setting has to be chosen."""
+    parent = replace(candidate(0, 1.0), code=SETTINGS)
+    operator = search_operators(TASK, prefilled=True)["m2"]
+    seen = set()
+    for proposal in operator.ask(40, situation([parent])):
+        number = "0.25" if "number 0.25 changed" in proposal.prompt else "12.5"
+        assert f"number {number} changed to another one, such as " in proposal.prompt
+        assert proposal.prefill == f"```python\n{SETTINGS.partition(number)[0].rstrip()}"
+        seen.add(number)
+    assert seen == {"0.25", "12.5"}
+    plain = search_operators(TASK, prefilled=False)["m2"].ask(1, situation([parent]))[0]
+    assert (plain.prefill, "such as" in plain.prompt) == ("", False)
+
+
+@pytest.mark.parametrize("idea", [None, *TASK.ideas])
+def test_prefill_ends_inside_the_function_and_not_with_a_line_break(idea: Idea | None) -> None:
     """Small models close the block or start again after a line break."""
     begin = prompts.prefill(TASK, idea)
     assert not begin.endswith("\n")
     assert begin.startswith(f"```python\n{TASK.imports}\n\n{TASK.signature}\n")
     if idea:
-        compile(begin.removeprefix("```python\n") + "return 0", "reply", "exec")
-        assert f'"""{idea}"""' in begin
+        compile(begin.removeprefix("```python\n"), "reply", "exec")
+        assert begin.endswith(f'"""{idea.text}"""\n    {idea.hint}')
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_prefilled_operators_begin_the_reply(name: str) -> None:
     """An operator that forgets the prefill would get no usable reply from a small model."""
     proposal = search_operators(TASK, prefilled=True)[name].ask(1, situation(population(3)))[0]
-    assert proposal.prefill == prompts.prefill(TASK)
+    assert proposal.prefill.startswith(prompts.prefill(TASK))
 
 
 def test_proposals_depend_on_the_stream_alone() -> None:
