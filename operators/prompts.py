@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
-import re
+import io
+import tokenize
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from operators.records import Candidate
 from operators.task import Idea, Task
 
-_FORMAT = (
+_WHOLE_REPLY = (
     "Reply with one sentence in braces that states the idea, then the complete function in a Python code block. "
     "Keep it short. No example usage, no explanation."
 )
+_CODE_ONLY = "Reply with the short function only."
 
 
-def from_task(task: Task) -> str:
-    """i1: the task alone."""
-    return f"{task.description}\nWrite this Python function:\n{_fence(_stub(task))}\n{_FORMAT}"
+def from_task(task: Task, *, prefilled: bool) -> str:
+    """i1: the task alone. With a prefilled reply the format needs no words."""
+    return f"{task.description}\nWrite this Python function:\n{_fence(_stub(task))}\n{_format(prefilled)}"
 
 
-def from_parents(task: Task, parents: Sequence[Candidate], request: str) -> str:
+def from_parents(task: Task, parents: Sequence[Candidate], request: str, *, prefilled: bool) -> str:
     """The task, the parents' ideas and programs, and what to do with them."""
-    shown = "\n".join(
-        f"Heuristic {number}: {parent.idea}\n{_fence(parent.code)}" for number, parent in enumerate(parents, 1)
-    )
-    return f"{task.description}\n{shown}\n{request}\n{_FORMAT}"
+    shown = "\n".join(_parent(number, parent) for number, parent in enumerate(parents, 1))
+    return f"{task.description}\n{shown}\n{request}\n{_format(prefilled)}"
+
+
+def _parent(number: int, parent: Candidate) -> str:
+    """A parent's program, headed by its idea unless its docstring says that already."""
+    idea = "" if parent.idea in parent.code else f" {parent.idea}"
+    return f"Heuristic {number}:{idea}\n{_fence(parent.code)}"
+
+
+def _format(prefilled: bool) -> str:
+    return _CODE_ONLY if prefilled else _WHOLE_REPLY
 
 
 def prefill(task: Task, idea: Idea | None = None) -> str:
@@ -51,12 +62,18 @@ class Number:
 
 
 def numbers(task: Task, code: str) -> list[Number]:
-    """The fractional numbers inside the task's function: its settings, not its indices."""
-    start = re.search(rf"^def {re.escape(task.function)}\w*\(.*?:\n", code, re.MULTILINE | re.DOTALL)
-    if start is None:
-        return []
-    found = re.finditer(r"(?<![\w.])\d*\.\d+(?![\w.])", code[start.end() :])
-    return [Number(match.group(), code[: start.end() + match.start()].rstrip()) for match in found]
+    """The fractional numbers inside the task's function: its settings, not its indices, nor what comments say."""
+    lines = code.splitlines(keepends=True)
+    inside = False
+    found = []
+    tokens = list(tokenize.generate_tokens(io.StringIO(code).readline))
+    for token, following in pairwise(tokens):
+        inside = inside or (token.string == "def" and following.string.startswith(task.function))
+        if inside and token.type == tokenize.NUMBER and "." in token.string and float(token.string) != 0:
+            row, column = token.start
+            before = "".join(lines[: row - 1]) + lines[row - 1][:column]
+            found.append(Number(token.string, before.rstrip()))
+    return found
 
 
 def prefill_before(number: Number) -> str:

@@ -86,12 +86,12 @@ def search_operators(task: Task, *, prefilled: bool, parents: int = 2) -> dict[s
     begin = prompts.prefill(task) if prefilled else ""
 
     def i1(situation: Situation) -> Proposal:
-        return Proposal("i1", prompts.from_task(task), begin, ())
+        return Proposal("i1", prompts.from_task(task, prefilled=prefilled), begin, ())
 
     def crossover(name: str, request: str) -> Writer:
         def write(situation: Situation) -> Proposal:
             chosen = select_parents(situation.population, parents, situation.rng)
-            return Proposal(name, prompts.from_parents(task, chosen, request), begin, chosen)
+            return Proposal(name, prompts.from_parents(task, chosen, request, prefilled=prefilled), begin, chosen)
 
         return write
 
@@ -100,18 +100,23 @@ def search_operators(task: Task, *, prefilled: bool, parents: int = 2) -> dict[s
         idea = task.ideas[situation.rng.integers(len(task.ideas))]
         request = f"Write a modified version of it that tries this: {idea.text} For example with `{idea.hint}`."
         beginning = prompts.prefill(task, idea) if prefilled else ""
-        return Proposal("m1", prompts.from_parents(task, chosen, request), beginning, chosen)
+        return Proposal("m1", prompts.from_parents(task, chosen, request, prefilled=prefilled), beginning, chosen)
 
     def m2(situation: Situation) -> Proposal:
         chosen = select_parents(situation.population, 1, situation.rng)
         numbers = prompts.numbers(task, chosen[0].code) if prefilled else []
         if not numbers:
             request = "Name the numbers and weights it uses, then write the same algorithm with other settings of them."
-            return Proposal("m2", prompts.from_parents(task, chosen, request), begin, chosen)
+            return Proposal("m2", prompts.from_parents(task, chosen, request, prefilled=prefilled), begin, chosen)
         number = numbers[situation.rng.integers(len(numbers))]
         other = float(number.text) * 2 ** situation.rng.uniform(-1.5, 1.5)
         request = f"Write the same heuristic with the number {number.text} changed to another one, such as {other:.2g}."
-        return Proposal("m2", prompts.from_parents(task, chosen, request), prompts.prefill_before(number), chosen)
+        return Proposal(
+            "m2",
+            prompts.from_parents(task, chosen, request, prefilled=prefilled),
+            prompts.prefill_before(number),
+            chosen,
+        )
 
     writers = {
         "i1": i1,

@@ -40,7 +40,7 @@ class Task:
         description: what the function is for, in one or two sentences.
         function: name of the function the model writes.
         arguments: its argument names, in order.
-        signature: the `def` line, annotations included, ending in a colon.
+        signature: the `def` line, ending in a colon; without annotations, which cost tokens in every prompt.
         docstring: what goes in and what comes out, one fact a line.
         imports: import lines that precede the function.
         ideas: suggestions for the mutation operator m1 to try, never empty.

@@ -22,10 +22,7 @@ MAX_CANDIDATES = 50
 OPTIMUM = 5.7106
 """Mean length on the default set. PyVRP, long runs: near-proven, no tour known to be shorter on any instance."""
 
-_SIGNATURE = (
-    "def select_next_node(current_node: int, destination_node: int, "
-    "unvisited_nodes: np.ndarray, distance_matrix: np.ndarray) -> int:"
-)
+_SIGNATURE = "def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):"
 _AMONG = "distance_matrix[unvisited_nodes][:, unvisited_nodes]"
 
 

@@ -229,4 +229,10 @@ def _load(folder: Path, dtype: str) -> tuple[Any, Any]:
         tokenizer.pad_token = tokenizer.eos_token
     model.train(False)
     model.requires_grad_(False)
+    model.get_output_embeddings().register_forward_pre_hook(_contiguous)
     return tokenizer, model
+
+
+def _contiguous(module: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+    """The last positions' hidden states are a strided slice, for which torch copies the whole output matrix per row."""
+    return tuple(one.contiguous() for one in inputs)
