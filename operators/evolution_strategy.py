@@ -32,8 +32,7 @@ class EvolutionStrategy:
         reward: rewards of a batch of trials.
         sigma: size of the perturbation by generation.
         alpha: learning rate, finite and not negative.
-        samples_per_direction: candidates written under each direction; their mean reward is the direction's. With
-            more than one, every direction gets the same proposals, so that directions and not prompts are compared.
+        samples_per_direction: candidates written under each direction; their mean reward is the direction's.
         shaping: from the directions' rewards to the update's weights.
     """
 
@@ -57,14 +56,11 @@ class EvolutionStrategy:
 
     def ask(self, count: int, situation: Situation) -> list[Proposal]:
         """Exactly `count` proposals; those of one direction stand side by side."""
+        written = self.inner.ask(count, situation)  # first: so that it draws the same with and without directions
         sigma = self.sigma(situation.generation)
         samples = self.samples_per_direction
         directions = -(-count // samples)
         seeds = [int(seed) for seed in situation.rng.integers(2**64, size=directions, dtype=np.uint64)]
-        if samples == 1:
-            written = self.inner.ask(count, situation)
-        else:
-            written = (self.inner.ask(samples, situation) * directions)[:count]
         return [
             replace(proposal, direction=Direction(seeds[index // samples], sigma))
             for index, proposal in enumerate(written)

@@ -229,7 +229,7 @@ def _load(folder: Path, dtype: str) -> tuple[Any, Any]:
         tokenizer.pad_token = tokenizer.eos_token
     model.train(False)
     model.requires_grad_(False)
-    model.get_output_embeddings().register_forward_pre_hook(_contiguous)
+    model.get_output_embeddings().register_forward_pre_hook(_contiguous)  # type: ignore[no-untyped-call]
     return tokenizer, model
 
 
