@@ -42,15 +42,16 @@ def start(config: RunConfig, out: Path, *, workers: int, listener: Listener, not
         The run's summary, as in `summary.json`.
 
     Raises:
-        UserError: a setting, the model or the folder cannot be used. Nothing is written before the settings and the
-            model have been checked.
+        UserError: a setting, the model or the folder cannot be used. Nothing is written before the settings,
+            the sandbox and the model have been checked.
     """
     registry.get(config.problem)
     events.check_new(out)
-    model, config = load(config, notify)
-    with events.claim(out, new=True):
-        events.write_atomically(out / events.CONFIG, config.to_json())
-        return _work(config, out, model, workers, listener, notify)
+    with _sandbox(config, workers) as evaluator:
+        model, config = load(config, notify)
+        with events.claim(out, new=True):
+            events.write_atomically(out / events.CONFIG, config.to_json())
+            return _work(config, out, model, evaluator, listener, notify)
 
 
 def resume(out: Path, *, workers: int, listener: Listener, notify: Notify) -> dict[str, Any]:
@@ -67,8 +68,9 @@ def resume(out: Path, *, workers: int, listener: Listener, notify: Notify) -> di
         if earlier and earlier[-1]["event"] == "end":
             notify(f"The run in {out} is finished: there is nothing to go on with.")
             return {name: value for name, value in earlier[-1].items() if name != "event"}
-        model, _ = load(config, notify)
-        return _work(config, out, model, workers, listener, notify)
+        with _sandbox(config, workers) as evaluator:
+            model, _ = load(config, notify)
+            return _work(config, out, model, evaluator, listener, notify)
 
 
 def load(config: RunConfig, notify: Notify) -> tuple[TransformersModel, RunConfig]:
@@ -88,28 +90,26 @@ def load(config: RunConfig, notify: Notify) -> tuple[TransformersModel, RunConfi
     if config.learns:
         assert config.sigma is not None
         change = self_test(model, config.sigma, exact=config.restore == "exact")
-        notify(
-            f"Self-test passed: a direction moves the logits by up to {change:.3g}, a revert brings back the same bits"
-        )
+        back = "the same bits" if config.restore == "exact" else "nearly the same weights"
+        notify(f"Self-test passed: a direction moves the logits by up to {change:.3g}, a revert brings back {back}")
     return model, config
 
 
+def _sandbox(config: RunConfig, workers: int) -> Evaluator:
+    limits = Limits(wall_s=config.timeout)
+    return Evaluator(ProblemSpec.named(config.problem), workers=workers, limits=limits, isolation=config.isolation)
+
+
 def _work(
-    config: RunConfig, out: Path, model: TransformersModel, workers: int, listener: Listener, notify: Notify
+    config: RunConfig, out: Path, model: TransformersModel, evaluator: Evaluator, listener: Listener, notify: Notify
 ) -> dict[str, Any]:
     problem = registry.get(config.problem)
     earlier = events.read_events(out) if (out / events.EVENTS).exists() else []
     notify("Taking the checksum of the weights")
     base = model.checksum()
     _check_base(earlier, base, out)
-    limits = Limits(wall_s=config.timeout)
     clock = _clock(earlier)
-    with (
-        Evaluator(
-            ProblemSpec.named(config.problem), workers=workers, limits=limits, isolation=config.isolation
-        ) as evaluator,
-        events.open_log(out) as log,
-    ):
+    with events.open_log(out) as log:
         facts = log.append(
             "resume" if earlier else "start",
             time=datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -181,6 +181,7 @@ def _summary(search: Search, model: TransformersModel, facts: events.Event, seco
         "ledger": search.ledger.as_dict(),
         "weights_before": facts["base_checksum"],
         "weights_after": model.checksum(),
+        "drift": model.weights.drift(),
         "seconds": round(seconds, 1),
         "seed": facts["config"]["seed"],
     }

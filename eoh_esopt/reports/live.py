@@ -20,7 +20,7 @@ from rich.text import Text
 from eoh_esopt.engine.listener import BatchReport, Listener
 from operators.records import Candidate, Outcome, Skip, Update
 
-_ROWS = 8
+_ROWS = 10
 
 
 class LineListener(Listener):
@@ -95,14 +95,14 @@ class LiveListener(LineListener):
         """Leave the last picture on the screen."""
         self._live.stop()
 
-    def _draw(self) -> None:
+    def panel(self) -> Panel:
+        """The display as it stands."""
         failures = ", ".join(f"{name} {count}" for name, count in self._failures.most_common(6)) or "none"
-        self._live.update(
-            Panel(
-                Group(self._population_table(), self._update_table(), f"failures by kind: {failures}", self._progress),
-                title="eoh-esopt",
-            )
-        )
+        parts = (self._population_table(), self._update_table(), f"failures by kind: {failures}", self._progress)
+        return Panel(Group(*parts), title="eoh-esopt")
+
+    def _draw(self) -> None:
+        self._live.update(self.panel())
 
     def _population_table(self) -> Table:
         ceiling = ", ".join(f"{name} {value:.4f}" for name, value in self._references.items())

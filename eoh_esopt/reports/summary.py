@@ -13,13 +13,13 @@ from eoh_esopt.engine.events import BEST, EVENTS, HISTORY
 from operators.errors import UserError
 
 
-def print_summary(folder: Path, summary: dict[str, Any]) -> None:
+def print_summary(folder: Path, summary: dict[str, Any], console: Console | None = None) -> None:
     """Print a run's summary.
 
     Raises:
         UserError: the file of the best heuristic is gone.
     """
-    console = Console()
+    console = console or Console()
     best, ledger = summary["best"], summary["ledger"]
     console.rule("best heuristic")
     console.print(Syntax(_best_heuristic(folder / BEST), "python", background_color="default"))
@@ -35,6 +35,8 @@ def print_summary(folder: Path, summary: dict[str, Any]) -> None:
         f"updates applied {ledger['updates']}, skipped {ledger['skips']}; {summary['seconds'] / 60:.1f} minutes"
     )
     console.print(f"weights {summary['weights_before'][:16]} before, {summary['weights_after'][:16]} after")
+    if summary.get("drift"):
+        console.print(f"drift of the weights {summary['drift']:.3g} (root mean square), from restore mode 'subtract'")
     for name, what in ((BEST, "best heuristic"), (HISTORY, "history of the weights"), (EVENTS, "event log")):
         console.print(f"{what:24} {folder / name}", markup=False, highlight=False, soft_wrap=True)
 

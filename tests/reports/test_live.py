@@ -155,6 +155,7 @@ SUMMARY: dict[str, Any] = {
     "ledger": Ledger(2, 40, 42, 1000, 500, 30, 20, 10, 3, 1).as_dict(),
     "weights_before": "a" * 64,
     "weights_after": "b" * 64,
+    "drift": 0.0,
     "seconds": 90.0,
     "seed": 7,
 }
