@@ -13,10 +13,14 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+
+from operators.records import Candidate, Outcome, Proposal, Status
+from operators.rewards import LEVELS, Trial, level
 
 ARMS = {
     "esopt-eoh": ("--method", "esopt-eoh"),
@@ -47,6 +51,14 @@ def main() -> None:
         for arm in ARMS:
             if not arguments.table:
                 run_cell(arguments.out / f"{arm}-{seed}", arm, seed, options)
+    print("\nsignal in the graded reward: spread of the directions' means, its part due to the directions, within\n")
+    for arm in ("esopt-eoh", "shuffled"):
+        for seed in seeds:
+            if (arguments.out / f"{arm}-{seed}" / "summary.json").exists():
+                print(f"{arm} seed {seed}: " + ", ".join(f"{v:.3f}" for v in signal(arguments.out / f"{arm}-{seed}")))
+    print("\nresult\n\n| arm | best objective, by seed | minutes, by seed | updates, by seed |\n|---|---|---|---|")
+    for arm in ARMS:
+        print_results(arguments.out, arm, seeds)
     for measure in MEASURES:
         print(f"\n{measure}: share of the m1 and m2 candidates, by generation (mean over seeds; last column: gain)\n")
         print_table(arguments.out, seeds, measure)
@@ -63,29 +75,72 @@ def run_cell(folder: Path, arm: str, seed: int, options: Sequence[str]) -> None:
     subprocess.run(command, check=True)
 
 
+@dataclass(frozen=True)
+class Mutation:
+    """One m1 or m2 candidate of a run: where it stands, its direction, and how far up the ladder it came."""
+
+    generation: int
+    batch: int
+    direction: int | None
+    level: int
+
+
+def mutations(folder: Path) -> Iterator[Mutation]:
+    """The m1 and m2 candidates of one run, in order."""
+    lines = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+    replies = {one["id"]: one for event in lines if event["event"] == "replies" for one in event["candidates"]}
+    outcomes = {event["id"]: event for event in lines if event["event"] == "outcome"}
+    objective: dict[int, float] = {}
+    for event in (event for event in lines if event["event"] == "batch"):
+        rows = zip(event["statuses"], event["objectives"], event["duplicate_of"], strict=True)
+        for number, (status, value, copy) in enumerate(rows, event["ids"][0]):
+            if value is not None:
+                objective[number] = value
+            if event["operator"] in ("m1", "m2"):
+                reply = replies[number]
+                calls = outcomes.get(number, {"calls": 0})["calls"]
+                outcome = Outcome(Status(status), value, calls=calls, duplicate_of=copy)
+                parents = tuple(Candidate(one, "", "", "", objective[one]) for one in reply["parents"])
+                trial = Trial(Proposal(event["operator"], "", "", parents), outcome, 0.0)
+                yield Mutation(event["generation"], event["ids"][0], reply["direction"], rung(trial))
+
+
+def rung(trial: Trial) -> int:
+    """The ladder's rung; a valid copy stands on "valid" here, though it is paid less."""
+    return LEVELS.index("valid") if trial.outcome.valid and not trial.outcome.new else level(trial)
+
+
 def rates(folder: Path, measure: str) -> list[float]:
     """The measure's share of the mutation candidates in each generation of one run."""
-    lines = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
-    parents = {
-        one["id"]: one["parents"] for event in lines if event["event"] == "replies" for one in event["candidates"]
-    }
-    objective: dict[int, float] = {}
     by_generation: dict[int, list[bool]] = {}
-    for event in lines:
-        if event["event"] != "batch":
-            continue
-        for offset, (value, copy) in enumerate(zip(event["objectives"], event["duplicate_of"], strict=True)):
-            candidate = event["ids"][0] + offset
-            if value is not None:
-                objective[candidate] = value
-            if event["operator"] not in ("m1", "m2"):
-                continue
-            valid = value is not None
-            new = valid and copy is None
-            better = new and value < min(objective[parent] for parent in parents[candidate])
-            flag = {"valid": valid, "new": new, "better": better}[measure]
-            by_generation.setdefault(event["generation"], []).append(flag)
+    for one in mutations(folder):
+        by_generation.setdefault(one.generation, []).append(one.level >= LEVELS.index(measure))
     return [float(np.mean(flags)) for _, flags in sorted(by_generation.items())]
+
+
+def signal(folder: Path) -> tuple[float, float, float]:
+    """Spread of the directions' mean rungs, the part that belongs to the directions, and that of single candidates.
+
+    The second is the between-direction variance component of a one-way analysis of variance over each batch.
+    """
+    batches: dict[int, dict[int, list[int]]] = {}
+    for one in mutations(folder):
+        if one.direction is not None:
+            batches.setdefault(one.batch, {}).setdefault(one.direction, []).append(one.level)
+    groups = [np.array(list(directions.values()), float) / (len(LEVELS) - 1) for directions in batches.values()]
+    of_means = np.mean([group.mean(axis=1).var(ddof=1) for group in groups])
+    within = np.mean([group.var(axis=1, ddof=1).mean() for group in groups])
+    between = max(of_means - within / groups[0].shape[1], 0.0)
+    return float(of_means**0.5), float(between**0.5), float(within**0.5)
+
+
+def print_results(out: Path, arm: str, seeds: Sequence[int]) -> None:
+    """One row: what each finished run of an arm found, how long it took and how often its weights moved."""
+    files = [out / f"{arm}-{seed}" / "summary.json" for seed in seeds]
+    found = [json.loads(file.read_text()) for file in files if file.exists()]
+    best = ", ".join(f"{one['best']['objective']:.4f}" for one in found)
+    minutes = ", ".join(f"{one['seconds'] / 60:.1f}" for one in found)
+    print(f"| {arm} | {best} | {minutes} | {', '.join(str(one['ledger']['updates']) for one in found)} |")
 
 
 def print_table(out: Path, seeds: Sequence[int], measure: str) -> None:
