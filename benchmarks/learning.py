@@ -31,10 +31,10 @@ SETTINGS = {
     "--model": "Qwen2.5-Coder-0.5B-Instruct",
     "--scope": "norms",
     "--population": "4",
-    "--directions": "12",
+    "--directions": "10",
     "--samples-per-direction": "4",
-    "--budget": "520",
-    "--max-new-tokens": "64",
+    "--budget": "440",
+    "--max-new-tokens": "80",
 }
 MEASURES = ("valid", "new", "better")
 

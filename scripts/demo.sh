@@ -5,8 +5,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 TASK=tsp_construct
 MODEL="${MODEL:-Qwen2.5-Coder-0.5B-Instruct}"
-BUDGET="${BUDGET:-520}"
-DIRECTIONS=12
+BUDGET="${BUDGET:-440}"
+DIRECTIONS=10
 OUT="${OUT:-$ROOT/runs/demo-$(date +%Y%m%d-%H%M%S)}"
 QUICK_MODEL=SmolLM2-135M-Instruct
 QUICK_BUDGET=216
@@ -58,5 +58,5 @@ say "model $MODEL"
 "$VENV/bin/eoh-esopt" model get "$MODEL"
 say "searching $TASK with a budget of $BUDGET candidates"
 exec "$VENV/bin/eoh-esopt" run "$TASK" --model "$MODEL" --method esopt-eoh --scope norms --budget "$BUDGET" --seed 1 \
-  --population 4 --directions "$DIRECTIONS" --samples-per-direction 4 --max-new-tokens 64 --out "$OUT" \
+  --population 4 --directions "$DIRECTIONS" --samples-per-direction 4 --max-new-tokens 80 --out "$OUT" \
   ${run_options[@]+"${run_options[@]}"}
