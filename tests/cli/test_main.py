@@ -92,7 +92,8 @@ def test_an_interrupt_says_how_to_go_on(call: Call, monkeypatch: pytest.MonkeyPa
 def test_a_real_interrupt_ends_in_exit_code_130(tmp_path: Path) -> None:
     """Else Ctrl-C ends in a traceback of whatever was being done."""
     program = (
-        "import sys, time, types\n"
+        "import signal, sys, time, types\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell begin with it ignored\n"
         "def wait(*_, **__):\n    print('begun', flush=True)\n    time.sleep(60)\n"
         "sys.modules['eoh_esopt.engine.run'] = types.SimpleNamespace(resume=wait)\n"
         "from eoh_esopt.cli.main import main; main()"
