@@ -28,12 +28,12 @@ ARMS = {
     "shuffled": ("--method", "esopt-eoh", "--shuffle-rewards"),
 }
 SETTINGS = {
-    "--model": "Qwen2.5-Coder-0.5B-Instruct",
+    "--model": "SmolLM2-135M-Instruct",
     "--scope": "norms",
     "--population": "4",
-    "--directions": "10",
+    "--directions": "12",
     "--samples-per-direction": "4",
-    "--budget": "440",
+    "--budget": "520",
     "--max-new-tokens": "80",
 }
 MEASURES = ("valid", "new", "better")
@@ -102,12 +102,7 @@ def mutations(folder: Path) -> Iterator[Mutation]:
                 outcome = Outcome(Status(status), value, calls=calls, duplicate_of=copy)
                 parents = tuple(Candidate(one, "", "", "", objective[one]) for one in reply["parents"])
                 trial = Trial(Proposal(event["operator"], "", "", parents), outcome, 0.0)
-                yield Mutation(event["generation"], event["ids"][0], reply["direction"], rung(trial))
-
-
-def rung(trial: Trial) -> int:
-    """The ladder's rung; a valid copy stands on "valid" here, though it is paid less."""
-    return LEVELS.index("valid") if trial.outcome.valid and not trial.outcome.new else level(trial)
+                yield Mutation(event["generation"], event["ids"][0], reply["direction"], level(trial))
 
 
 def rates(folder: Path, measure: str) -> list[float]:

@@ -50,14 +50,10 @@ class Rewards:
 Reward = Callable[[Sequence[Trial]], Rewards]
 
 LEVELS = ("no program", "parses", "defines", "right arguments", "runs", "valid", "new", "better")
-_DUPLICATE = LEVELS.index("runs")
 
 
 def level(trial: Trial) -> int:
-    """How far a candidate came on the ladder `LEVELS`, 0..7.
-
-    A valid duplicate stays on "runs": being valid is paid to candidates that are new, or the model learns to copy.
-    """
+    """How far a candidate came on the ladder `LEVELS`, 0..7. A valid duplicate stays on "valid", below "new"."""
     outcome = trial.outcome
     if outcome.status in (Status.NO_CODE, Status.SYNTAX):
         return 0
@@ -68,7 +64,7 @@ def level(trial: Trial) -> int:
     if not outcome.valid:
         return 4 if outcome.calls else 3
     if not outcome.new:
-        return _DUPLICATE
+        return 5
     parent = trial.parent_objective
     better = parent is not None and outcome.objective is not None and outcome.objective < parent
     return 7 if better else 6

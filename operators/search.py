@@ -99,7 +99,12 @@ def search_operators(task: Task, *, prefilled: bool, parents: int = 2) -> dict[s
         chosen = select_parents(situation.population, 1, situation.rng)
         idea = task.ideas[situation.rng.integers(len(task.ideas))]
         request = f"Write a modified version of it that tries this: {idea.text} For example with `{idea.hint}`."
-        beginning = prompts.prefill(task, idea) if prefilled else ""
+        if not prefilled:
+            beginning = ""
+        elif situation.rng.random() < 0.5:
+            beginning = prompts.prefill(task, idea)  # more of these are new ...
+        else:
+            beginning = begin  # ... and more of these are valid
         return Proposal("m1", prompts.from_parents(task, chosen, request, prefilled=prefilled), beginning, chosen)
 
     def m2(situation: Situation) -> Proposal:
