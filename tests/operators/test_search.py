@@ -82,12 +82,14 @@ def test_i1_shows_the_function_to_write() -> None:
 def test_m1_suggests_one_of_the_tasks_ideas() -> None:
     """With the same idea each time, all modifications would go one way."""
     for prefilled in (False, True):
-        seen = set()
+        seen, begun = set(), set()
         for proposal in search_operators(TASK, prefilled=prefilled)["m1"].ask(60, situation(population(4))):
             (idea,) = [idea for idea in TASK.ideas if idea.text in proposal.prompt and idea.hint in proposal.prompt]
-            assert proposal.prefill == (prompts.prefill(TASK, idea) if prefilled else "")
             seen.add(idea)
+            begun.add(proposal.prefill == prompts.prefill(TASK, idea))
+            assert proposal.prefill in ((prompts.prefill(TASK, idea), prompts.prefill(TASK)) if prefilled else ("",))
         assert seen == set(TASK.ideas)
+        assert begun == ({True, False} if prefilled else {False}), "some begin with the idea's line, some before it"
 
 
 SETTINGS = """import numpy as np
