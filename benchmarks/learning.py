@@ -3,6 +3,10 @@
 esopt-eoh learns, eoh has frozen weights, and the control learns from rewards dealt out at random. Cells that are
 finished are not run again; a cell that was cut short is resumed.
 
+During a search sigma falls, the population changes and what is new gets harder to find, so curves over the updates mix
+learning with all that. The last table does not: it takes the weights at the end of each arm, frozen and unperturbed,
+and lets each write the same first generation from the seed heuristics.
+
     python benchmarks/learning.py --out runs/learning            # run what is missing, then print the tables
     python benchmarks/learning.py --out runs/learning --table    # print the tables of what there is
 """
@@ -36,6 +40,8 @@ SETTINGS = {
     "--budget": "520",
     "--max-new-tokens": "80",
 }
+FROZEN = {"--method": "eoh", "--budget": "296", "--directions": "36", "--seed": "100"}
+"""One generation of 144 m1 and 144 m2 candidates from the seed heuristics, with frozen weights."""
 MEASURES = ("valid", "new", "better")
 
 
@@ -50,7 +56,9 @@ def main() -> None:
     for seed in seeds:
         for arm in ARMS:
             if not arguments.table:
-                run_cell(arguments.out / f"{arm}-{seed}", arm, seed, options)
+                run_cell(arguments.out / f"{arm}-{seed}", [*ARMS[arm], "--seed", str(seed), *options])
+    if not arguments.table:
+        run_frozen(arguments.out, seeds, options)
     print("\nsignal in the graded reward: spread of the directions' means, its part due to the directions, within\n")
     for arm in ("esopt-eoh", "shuffled"):
         for seed in seeds:
@@ -62,17 +70,30 @@ def main() -> None:
     for measure in MEASURES:
         print(f"\n{measure}: share of the m1 and m2 candidates, by generation (mean over seeds; last column: gain)\n")
         print_table(arguments.out, seeds, measure)
+    print("\nfrozen weights at the end of each arm, unperturbed\n")
+    print_frozen(arguments.out, ("esopt-eoh", "shuffled"), seeds)
 
 
-def run_cell(folder: Path, arm: str, seed: int, options: Sequence[str]) -> None:
+def run_cell(folder: Path, options: Sequence[str]) -> None:
     """One run, begun or resumed; finished ones return at once."""
-    command = [sys.executable, "-m", "eoh_esopt", "run"]
     if (folder / "events.jsonl").exists():
-        command += ["--resume", str(folder)]
+        command = ["run", "--resume", str(folder)]
     else:
         settings = [word for pair in SETTINGS.items() for word in pair]
-        command += ["tsp_construct", *settings, *ARMS[arm], "--seed", str(seed), "--out", str(folder), *options]
-    subprocess.run(command, check=True)
+        command = ["run", "tsp_construct", *settings, *options, "--out", str(folder)]
+    subprocess.run([sys.executable, "-m", "eoh_esopt", *command], check=True)
+
+
+def run_frozen(out: Path, seeds: Sequence[int], options: Sequence[str]) -> None:
+    """The same first generation from the base weights and from the weights at the end of each arm that learns."""
+    frozen = [word for pair in FROZEN.items() for word in pair]
+    run_cell(out / "frozen-base", [*options, *frozen])
+    for cell in (out / f"{arm}-{seed}" for seed in seeds for arm in ("esopt-eoh", "shuffled")):
+        adapted = out / f"weights-{cell.name}"
+        if not adapted.exists():
+            command = [sys.executable, "-m", "eoh_esopt", "replay", str(cell), "--save", str(adapted)]
+            subprocess.run(command, check=True)
+        run_cell(out / f"frozen-{cell.name}", [*options, *frozen, "--model", str(adapted)])
 
 
 @dataclass(frozen=True)
@@ -127,6 +148,17 @@ def signal(folder: Path) -> tuple[float, float, float]:
     within = np.mean([group.var(axis=1, ddof=1).mean() for group in groups])
     between = max(of_means - within / groups[0].shape[1], 0.0)
     return float(of_means**0.5), float(between**0.5), float(within**0.5)
+
+
+def print_frozen(out: Path, arms: Sequence[str], seeds: Sequence[int]) -> None:
+    """One row a set of weights: shares among the candidates of the same first generation, unperturbed."""
+    print("| weights | candidates | valid | new | mean rung |\n|---|---|---|---|---|")
+    for name in ("base", *(f"{arm}-{seed}" for arm in arms for seed in seeds)):
+        if (out / f"frozen-{name}" / "summary.json").exists():
+            rungs = np.array([one.level for one in mutations(out / f"frozen-{name}")])
+            valid, new = ((rungs >= LEVELS.index(measure)).mean() for measure in ("valid", "new"))
+            error = rungs.std() / len(rungs) ** 0.5
+            print(f"| {name} | {len(rungs)} | {valid:.2f} | {new:.2f} | {rungs.mean():.2f} +- {error:.2f} |")
 
 
 def print_results(out: Path, arm: str, seeds: Sequence[int]) -> None:
