@@ -35,9 +35,9 @@ SETTINGS = {
     "--model": "SmolLM2-135M-Instruct",
     "--scope": "norms",
     "--population": "4",
-    "--directions": "12",
+    "--directions": "10",
     "--samples-per-direction": "4",
-    "--budget": "520",
+    "--budget": "440",
     "--max-new-tokens": "80",
 }
 FROZEN = {"--method": "eoh", "--budget": "296", "--directions": "36", "--seed": "100"}

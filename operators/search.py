@@ -49,6 +49,10 @@ class Operator(Protocol):
         ...
 
 
+PREFILLS = ("none", "signature", "suggestion")
+"""How far a reply is begun for the model: not at all; up to the function's docstring; or, for m1, through a line of
+code that computes what the idea speaks of, and for m2 up to a number of the parent that the prompt says to change."""
+
 Writer = Callable[[Situation], Proposal]
 
 
@@ -75,14 +79,15 @@ def select_parents(population: Sequence[Candidate], count: int, rng: np.random.G
     return tuple(population[index] for index in chosen)
 
 
-def search_operators(task: Task, *, prefilled: bool, parents: int = 2) -> dict[str, SearchOperator]:
+def search_operators(task: Task, *, prefill: str, parents: int = 2) -> dict[str, SearchOperator]:
     """The five operators for one task.
 
     Args:
         task: what the prompts speak of.
-        prefilled: begin the assistant's turn, as small models need it; m2 then also names a number to change.
+        prefill: how far the assistant's turn is begun, one of `PREFILLS`.
         parents: how many parents e1 and e2 show.
     """
+    prefilled, suggested = prefill != "none", prefill == "suggestion"
     begin = prompts.prefill(task) if prefilled else ""
 
     def i1(situation: Situation) -> Proposal:
@@ -98,18 +103,15 @@ def search_operators(task: Task, *, prefilled: bool, parents: int = 2) -> dict[s
     def m1(situation: Situation) -> Proposal:
         chosen = select_parents(situation.population, 1, situation.rng)
         idea = task.ideas[situation.rng.integers(len(task.ideas))]
-        request = f"Write a modified version of it that tries this: {idea.text} For example with `{idea.hint}`."
-        if not prefilled:
-            beginning = ""
-        elif situation.rng.random() < 0.5:
-            beginning = prompts.prefill(task, idea)  # more of these are new ...
-        else:
-            beginning = begin  # ... and more of these are valid
+        request = f"Write a modified version of it that tries this: {idea.text}"
+        if suggested:
+            request += f" For example with `{idea.hint}`."
+        beginning = prompts.prefill(task, idea) if suggested else begin
         return Proposal("m1", prompts.from_parents(task, chosen, request, prefilled=prefilled), beginning, chosen)
 
     def m2(situation: Situation) -> Proposal:
         chosen = select_parents(situation.population, 1, situation.rng)
-        numbers = prompts.numbers(task, chosen[0].code) if prefilled else []
+        numbers = prompts.numbers(task, chosen[0].code) if suggested else []
         if not numbers:
             request = "Name the numbers and weights it uses, then write the same algorithm with other settings of them."
             return Proposal("m2", prompts.from_parents(task, chosen, request, prefilled=prefilled), begin, chosen)

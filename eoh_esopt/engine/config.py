@@ -12,11 +12,14 @@ from eoh_esopt.models.protocol import Sampling
 from eoh_esopt.models.scopes import get_scope
 from eoh_esopt.models.weights import RESTORE_MODES
 from operators.errors import UserError
+from operators.search import PREFILLS
 
 METHODS = ("eoh", "esopt-eoh", "sample", "esopt-sample")
 REWARDS = ("graded", "paper", "ordered")
 SMALL_MODEL = 1_000_000_000
-"""Models with fewer parameters get a prefilled reply and the graded reward unless the user says otherwise."""
+"""Models with fewer parameters get the graded reward and begun replies unless the user says otherwise."""
+TINY_MODEL = 300_000_000
+"""Models with fewer parameters do not follow suggestions; their replies are begun up to the signature only."""
 
 LONGEST_TIMEOUT = 86_400
 
@@ -41,7 +44,7 @@ class RunConfig:
         scope: which weights the directions move.
         restore: how a direction is taken back.
         dtype: of the live weights.
-        prefill: begin replies up to the function's docstring; None for models below a billion parameters only.
+        prefill: how far replies are begun, see `operators.search.PREFILLS`; None for what suits the model's size.
         sampling: how tokens are drawn.
         shuffle_rewards: the control: rewards dealt out to the directions at random.
         timeout: wall-clock limit of one evaluation, in seconds.
@@ -64,7 +67,7 @@ class RunConfig:
     scope: str = "full"
     restore: str = "exact"
     dtype: str = "auto"
-    prefill: bool | None = None
+    prefill: str | None = None
     sampling: Sampling = field(default_factory=Sampling)
     shuffle_rewards: bool = False
     timeout: float = 20.0
@@ -74,6 +77,7 @@ class RunConfig:
     def __post_init__(self) -> None:
         _choice("method", self.method, METHODS)
         _choice("reward", self.reward, (None, *REWARDS))
+        _choice("prefill", self.prefill, (None, *PREFILLS))
         _choice("restore", self.restore, RESTORE_MODES)
         _choice("isolation", self.isolation, ("best", "required", "none"))
         get_scope(self.scope)
@@ -134,12 +138,18 @@ class RunConfig:
             sigma_final=scope.sigma[1] if self.sigma_final is None else self.sigma_final,
             alpha=scope.alpha if self.alpha is None else self.alpha,
             reward=("graded" if small else "paper") if self.reward is None else self.reward,
-            prefill=small if self.prefill is None else self.prefill,
+            prefill=_prefill(parameters) if self.prefill is None else self.prefill,
         )
 
     def to_json(self) -> str:
         """The settings as the run's folder keeps them."""
         return json.dumps(asdict(self), indent=1) + "\n"
+
+
+def _prefill(parameters: int) -> str:
+    if parameters >= SMALL_MODEL:
+        return "none"
+    return "signature" if parameters < TINY_MODEL else "suggestion"
 
 
 def load_config(path: Path) -> RunConfig:

@@ -18,7 +18,8 @@ def operators_of(config: RunConfig, task: Task) -> dict[str, Operator]:
         config: settings with every default filled in, see `RunConfig.resolved`.
         task: what the prompts speak of.
     """
-    operators: dict[str, Operator] = dict(search_operators(task, prefilled=bool(config.prefill)))
+    assert config.prefill is not None
+    operators: dict[str, Operator] = dict(search_operators(task, prefill=config.prefill))
     if config.learns:
         for name in ("i1",) if config.samples else ("m1", "m2"):
             operators[name] = _learning(config, operators[name])

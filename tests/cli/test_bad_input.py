@@ -117,7 +117,7 @@ def test_a_folder_in_use(call: Call, tmp_path: Path) -> None:
     [
         (("--budget", "5"), "--budget"),
         (("--samples-per-direction", "5"), "--samples-per-direction"),
-        (("--no-prefill",), "--prefill"),
+        (("--prefill", "none"), "--prefill"),
         (("--shuffle-rewards",), "--shuffle-rewards"),
         (("--out", "elsewhere"), "--out"),
         (("tsp_construct",), "PROBLEM"),

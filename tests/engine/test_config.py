@@ -114,15 +114,16 @@ def test_a_rest_of_the_budget_begins_one_more_generation() -> None:
 
 def test_defaults_follow_the_scope_and_the_size_of_the_model() -> None:
     """Else a small model is run with settings for a large one, where nothing is learnt."""
-    small = settings(scope="norms").resolved(135_000_000)
+    small = settings(scope="norms").resolved(494_000_000)
     large = settings().resolved(8_000_000_000)
-    assert (small.reward, small.prefill, small.sigma, small.alpha) == ("graded", True, 0.06, 0.03)
-    assert (large.reward, large.prefill, large.sigma, large.alpha) == ("paper", False, 1e-3, 5e-4)
+    assert (small.reward, small.prefill, small.sigma, small.alpha) == ("graded", "suggestion", 0.06, 0.03)
+    assert settings().resolved(135_000_000).prefill == "signature"
+    assert (large.reward, large.prefill, large.sigma, large.alpha) == ("paper", "none", 1e-3, 5e-4)
 
 
 def test_given_settings_are_kept_over_the_defaults() -> None:
     """Else zero, false and the like are taken for "not given"."""
-    given = settings(sigma=0.0, sigma_final=0.5, alpha=0.0, prefill=False, reward="paper")
+    given = settings(sigma=0.0, sigma_final=0.5, alpha=0.0, prefill="none", reward="paper")
     assert given.resolved(1) == given
 
 

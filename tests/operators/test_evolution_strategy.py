@@ -18,7 +18,7 @@ from operators.schedules import constant, cosine
 from operators.search import Situation, search_operators
 from operators.shaping import Shaping, shuffled, z_score
 
-M1 = search_operators(TASK, prefilled=False)["m1"]
+M1 = search_operators(TASK, prefill="none")["m1"]
 DIRECTIONS = [Direction(seed, 0.1) for seed in range(1, 9)]
 
 

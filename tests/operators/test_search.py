@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 
 from operators import prompts
 from operators.records import Candidate
-from operators.search import Situation, search_operators, select_parents
+from operators.search import PREFILLS, Situation, search_operators, select_parents
 from operators.task import Idea
 
 NAMES = ("i1", "e1", "e2", "m1", "m2")
@@ -25,7 +25,7 @@ def situation(members: list[Candidate], seed: int = 0) -> Situation:
 @pytest.mark.parametrize("count", [0, 1, 7, 30])
 def test_operators_write_exactly_what_is_asked(name: str, count: int) -> None:
     """One proposal more or less would break the budget that runs are compared by."""
-    proposals = search_operators(TASK, prefilled=False)[name].ask(count, situation(population(5)))
+    proposals = search_operators(TASK, prefill="none")[name].ask(count, situation(population(5)))
     assert len(proposals) == count
     assert {proposal.operator for proposal in proposals} <= {name}
     assert all(proposal.direction is None for proposal in proposals)
@@ -33,7 +33,7 @@ def test_operators_write_exactly_what_is_asked(name: str, count: int) -> None:
 
 def test_there_are_five_operators() -> None:
     """A missing operator would be found out only when a run asks for it."""
-    assert tuple(search_operators(TASK, prefilled=False)) == NAMES
+    assert tuple(search_operators(TASK, prefill="none")) == NAMES
 
 
 def test_first_parent_is_drawn_in_proportion_to_rank() -> None:
@@ -57,7 +57,7 @@ def test_parents_are_distinct_and_fewer_when_the_population_is_small() -> None:
 @pytest.mark.parametrize(("name", "shown"), [("i1", 0), ("e1", 3), ("e2", 3), ("m1", 1), ("m2", 1)])
 def test_prompts_hold_the_task_and_the_parents(name: str, shown: int) -> None:
     """A parent that is rewarded but not shown, or shown but not rewarded, would make the reward meaningless."""
-    operator = search_operators(TASK, prefilled=False, parents=3)[name]
+    operator = search_operators(TASK, prefill="none", parents=3)[name]
     for proposal in operator.ask(5, situation(population(6))):
         assert len(proposal.parents) == shown
         assert TASK.description in proposal.prompt
@@ -72,24 +72,24 @@ def test_prompts_hold_the_task_and_the_parents(name: str, shown: int) -> None:
 
 def test_i1_shows_the_function_to_write() -> None:
     """Without the signature the model cannot know the name or the arguments."""
-    prompt = search_operators(TASK, prefilled=False)["i1"].ask(1, situation([]))[0].prompt
+    prompt = search_operators(TASK, prefill="none")["i1"].ask(1, situation([]))[0].prompt
     assert TASK.signature in prompt
     assert TASK.imports in prompt
     for line in TASK.docstring.splitlines():
         assert line in prompt
 
 
-def test_m1_suggests_one_of_the_tasks_ideas() -> None:
+@pytest.mark.parametrize("prefill", PREFILLS)
+def test_m1_suggests_one_of_the_tasks_ideas(prefill: str) -> None:
     """With the same idea each time, all modifications would go one way."""
-    for prefilled in (False, True):
-        seen, begun = set(), set()
-        for proposal in search_operators(TASK, prefilled=prefilled)["m1"].ask(60, situation(population(4))):
-            (idea,) = [idea for idea in TASK.ideas if idea.text in proposal.prompt and idea.hint in proposal.prompt]
-            seen.add(idea)
-            begun.add(proposal.prefill == prompts.prefill(TASK, idea))
-            assert proposal.prefill in ((prompts.prefill(TASK, idea), prompts.prefill(TASK)) if prefilled else ("",))
-        assert seen == set(TASK.ideas)
-        assert begun == ({True, False} if prefilled else {False}), "some begin with the idea's line, some before it"
+    seen = set()
+    for proposal in search_operators(TASK, prefill=prefill)["m1"].ask(60, situation(population(4))):
+        (idea,) = [idea for idea in TASK.ideas if idea.text in proposal.prompt]
+        begun = {"none": "", "signature": prompts.prefill(TASK), "suggestion": prompts.prefill(TASK, idea)}
+        assert proposal.prefill == begun[prefill]
+        assert (idea.hint in proposal.prompt) == (prefill == "suggestion")
+        seen.add(idea)
+    assert seen == set(TASK.ideas)
 
 
 SETTINGS = """import numpy as np
@@ -106,7 +106,7 @@ def choose_v2(items: list, weights: list) -> int:
 def test_m2_names_a_number_of_its_parent_and_begins_before_it() -> None:
     """A small model copies its parent to the end unless it stands where a setting has to be chosen."""
     parent = replace(candidate(0, 1.0), code=SETTINGS)
-    operator = search_operators(TASK, prefilled=True)["m2"]
+    operator = search_operators(TASK, prefill="suggestion")["m2"]
     seen = set()
     for proposal in operator.ask(40, situation([parent])):
         number = "0.25" if "number 0.25 changed" in proposal.prompt else "12.5"
@@ -114,7 +114,7 @@ def test_m2_names_a_number_of_its_parent_and_begins_before_it() -> None:
         assert proposal.prefill == f"```python\n{SETTINGS.partition(number)[0].rstrip()}"
         seen.add(number)
     assert seen == {"0.25", "12.5"}
-    plain = search_operators(TASK, prefilled=False)["m2"].ask(1, situation([parent]))[0]
+    plain = search_operators(TASK, prefill="none")["m2"].ask(1, situation([parent]))[0]
     assert (plain.prefill, "such as" in plain.prompt) == ("", False)
 
 
@@ -132,12 +132,12 @@ def test_prefill_ends_inside_the_function_and_not_with_a_line_break(idea: Idea |
 @pytest.mark.parametrize("name", NAMES)
 def test_prefilled_operators_begin_the_reply(name: str) -> None:
     """An operator that forgets the prefill would get no usable reply from a small model."""
-    proposal = search_operators(TASK, prefilled=True)[name].ask(1, situation(population(3)))[0]
+    proposal = search_operators(TASK, prefill="suggestion")[name].ask(1, situation(population(3)))[0]
     assert proposal.prefill.startswith(prompts.prefill(TASK))
 
 
 def test_proposals_depend_on_the_stream_alone() -> None:
     """A resumed run must ask the same again."""
-    operator = search_operators(TASK, prefilled=True)["m1"]
+    operator = search_operators(TASK, prefill="suggestion")["m1"]
     assert operator.ask(10, situation(population(5), 3)) == operator.ask(10, situation(population(5), 3))
     assert operator.ask(10, situation(population(5), 3)) != operator.ask(10, situation(population(5), 4))
