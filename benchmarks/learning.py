@@ -40,8 +40,8 @@ SETTINGS = {
     "--budget": "440",
     "--max-new-tokens": "80",
 }
-FROZEN = {"--method": "eoh", "--budget": "296", "--directions": "36", "--seed": "100"}
-"""One generation of 144 m1 and 144 m2 candidates from the seed heuristics, with frozen weights."""
+FROZEN = {"--method": "eoh", "--budget": "152", "--directions": "18", "--seed": "100"}
+"""One generation of 72 m1 and 72 m2 candidates from the seed heuristics, with frozen weights."""
 MEASURES = ("valid", "new", "better")
 
 
