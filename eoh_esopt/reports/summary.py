@@ -22,7 +22,7 @@ def print_summary(folder: Path, summary: dict[str, Any], console: Console | None
     console = console or Console()
     best, ledger = summary["best"], summary["ledger"]
     console.rule("best heuristic")
-    console.print(Syntax(_best_heuristic(folder / BEST), "python", background_color="default"))
+    console.print(Syntax(_best_heuristic(folder / BEST), "python", background_color="default", word_wrap=True))
     console.print(_objectives(best["objective"], summary["references"]))
     candidates = max(ledger["candidates"], 1)
     console.print(
