@@ -119,7 +119,8 @@ def mutations(folder: Path) -> Iterator[Mutation]:
                 objective[number] = value
             if event["operator"] in ("m1", "m2"):
                 reply = replies[number]
-                calls = outcomes.get(number, {"calls": 0})["calls"]
+                original = number if copy is None else copy
+                calls = outcomes.get(original, {"calls": 0})["calls"]
                 outcome = Outcome(Status(status), value, calls=calls, duplicate_of=copy)
                 parents = tuple(Candidate(one, "", "", "", objective[one]) for one in reply["parents"])
                 trial = Trial(Proposal(event["operator"], "", "", parents), outcome, 0.0)
