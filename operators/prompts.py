@@ -45,7 +45,9 @@ def prefill(task: Task, idea: Idea | None = None) -> str:
     It must not end in a line break: small models then close the block or start again.
     """
     head = f'```python\n{task.imports}\n\n{task.signature}\n    """'
-    return f'{head}{idea.text}"""\n    {idea.hint}' if idea else head
+    if idea is None:
+        return head
+    return f'{head}{idea.text}"""' + (f"\n    {idea.hint}" if idea.hint else "")
 
 
 @dataclass(frozen=True)

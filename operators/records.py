@@ -37,6 +37,7 @@ class Outcome:
         detail: one line for people: the candidate's own error, trimmed.
         duplicate_of: id of the earlier candidate with the same normalised code or the same objective on every
             instance; None when the candidate is new.
+        trace: the way of a raised error through the candidate's source, one call a line, trimmed.
     """
 
     status: Status
@@ -45,6 +46,12 @@ class Outcome:
     calls: int = 0
     detail: str = ""
     duplicate_of: int | None = None
+    trace: str = ""
+
+    @property
+    def label(self) -> str:
+        """One word for tables: the status, or "duplicate" for a valid candidate that is not new."""
+        return "duplicate" if self.valid and not self.new else self.status.value
 
     @property
     def valid(self) -> bool:

@@ -104,7 +104,7 @@ def search_operators(task: Task, *, prefill: str, parents: int = 2) -> dict[str,
         chosen = select_parents(situation.population, 1, situation.rng)
         idea = task.ideas[situation.rng.integers(len(task.ideas))]
         request = f"Write a modified version of it that tries this: {idea.text}"
-        if suggested:
+        if suggested and idea.hint:
             request += f" For example with `{idea.hint}`."
         beginning = prompts.prefill(task, idea) if suggested else begin
         return Proposal("m1", prompts.from_parents(task, chosen, request, prefilled=prefilled), beginning, chosen)

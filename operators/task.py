@@ -24,7 +24,7 @@ class Idea:
 
     Attributes:
         text: one sentence.
-        hint: one line of Python that computes what the sentence speaks of, from the function's arguments.
+        hint: one line of Python that computes what the sentence speaks of, from the function's arguments; may be empty.
     """
 
     text: str
@@ -45,6 +45,7 @@ class Task:
         imports: import lines that precede the function.
         ideas: suggestions for the mutation operator m1 to try, never empty.
         seeds: known heuristics for the start population, never empty.
+        other_arguments: further argument lists that the problem knows how to call a function with.
     """
 
     name: str
@@ -56,3 +57,4 @@ class Task:
     imports: str
     ideas: tuple[Idea, ...]
     seeds: tuple[SeedHeuristic, ...]
+    other_arguments: tuple[tuple[str, ...], ...] = ()

@@ -6,16 +6,25 @@ before it is scored. Nothing here starts a process or knows of the sandbox.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from operators.errors import UserError
 from operators.task import Task
+from problems.template import task_from_template
+
+Function = Callable[..., object]
+"""The function a candidate defines."""
 
 Decisions = NDArray[Any]
-"""What a candidate decided on all instances: an int64 or float64 array whose shape the problem fixes."""
+"""What a candidate decided on one instance: an int64 or float64 array whose shape the problem fixes."""
+
+EVALUATION_SEED = 1234
 
 
 class BadReturn(Exception):
@@ -34,56 +43,124 @@ class InvalidSolution(BadReturn):
     """The returned value has the right type, but breaks a rule of the problem."""
 
 
-class Progress:
-    """Counts the calls of the candidate's function that returned.
+class Problem(ABC):
+    """One heuristic-design problem together with one set of instances.
 
-    Args:
-        cell: a writable view of one int64 ("q"); memory shared with another process lets that process read the
-            count after this one has been killed. A private cell by default.
+    A subclass gives `instances`, `solve`, `score`, and a `template` or its own `task`. The class's docstring tells the
+    model what the function is for. See docs/problems.md.
+
+    Attributes:
+        name: as on the command line; the name of the class by default.
+        template: Python source of a plain solution: imports, and the function with a docstring that says what goes in
+            and what comes out. It is what the model is shown, and the heuristic that the search starts from.
+        function: which function of the template the model writes; may be left out when there is only one.
+        ideas: sentences that the mutation operator suggests to try; general ones by default.
+        measure: what the objective is, for tables.
+        maximise: whether a larger value is better.
+        instances: what there is to solve, in order. Anything; a numpy array, a tuple, a dataclass.
     """
 
-    def __init__(self, cell: memoryview | None = None) -> None:
-        self._cell = memoryview(bytearray(8)).cast("q") if cell is None else cell
-        self._cell[0] = 0
+    name: str = ""
+    template: str = ""
+    function: str = ""
+    ideas: Sequence[str] = ()
+    measure: str = "objective"
+    maximise: bool = False
+    instances: Sequence[Any]
 
-    def advance(self) -> None:
-        """Count one call that returned."""
-        self._cell[0] += 1
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.name = cls.__dict__.get("name") or cls.__name__
 
-    @property
-    def calls(self) -> int:
-        """How many calls have returned so far."""
-        return int(self._cell[0])
-
-
-class Problem(Protocol):
-    """One heuristic-design problem together with one set of instances."""
-
-    @property
+    @cached_property
     def task(self) -> Task:
-        """What the model is told."""
+        """What the model is told.
 
-    @property
-    def n_calls(self) -> int:
-        """How many times `solve` calls a function that never fails."""
+        Raises:
+            UserError: the template does not compile, or has no such function.
+        """
+        return task_from_template(
+            self.template,
+            name=self.name,
+            description=type(self).__doc__ or "",
+            function=self.function,
+            ideas=self.ideas,
+        )
 
-    @property
-    def references(self) -> Mapping[str, float]:
-        """Objective of known methods on these instances, by name."""
+    @abstractmethod
+    def solve(self, instance: Any, function: Function) -> ArrayLike:
+        """Let the candidate's function decide on one instance. Called inside the sandbox.
 
-    def solve(self, function: Callable[..., object], progress: Progress) -> Decisions:
-        """Run the candidate's function on every instance. Called inside the sandbox.
+        Returns:
+            The decisions: integers or floats, an array or sequences of them.
 
         Raises:
             BadReturn: the function returned something unusable.
         """
 
-    def score(self, decisions: Decisions) -> tuple[float, ...]:
-        """Check decisions of unknown origin and compute the objective of each instance, lower is better.
+    @abstractmethod
+    def score(self, instance: Any, decisions: Decisions) -> float:
+        """Check decisions of unknown origin and value them, by nothing but them and the instance.
+
+        Called outside the sandbox, from several threads at once.
 
         Raises:
-            BadReturn: the decisions are no solution of these instances.
+            BadReturn: the decisions are no solution of the instance.
         """
+
+    @property
+    def n_calls(self) -> int | None:
+        """How often a function that never fails is called on all instances together; None when that depends."""
+        return None
+
+    def seed(self, index: int) -> int:
+        """Seed of the global generators `random` and `numpy.random` while the candidate works on that instance."""
+        return EVALUATION_SEED + index
+
+    def key(self, instance: Any) -> str:
+        """What stored reference values of the instance are found under; empty when there are none."""
+        return ""
+
+    @property
+    def baselines(self) -> Mapping[str, Callable[[Any], float]]:
+        """Classical methods by name: each gives the value that it reaches on one instance."""
+        return {}
+
+    def objective(self, instance: Any, decisions: Decisions) -> float:
+        """The score as a search minimises it.
+
+        Raises:
+            BadReturn: the decisions are no solution of the instance.
+            UserError: `score` returned something that is no number.
+        """
+        value: object = self.score(instance, decisions)
+        if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+            raise UserError(
+                f"score of {self.name} returned {name_of(value)}, expected one number. "
+                "Return the value of this instance alone, a float."
+            )
+        return -float(value) if self.maximise else float(value)
+
+    def natural(self, objective: float) -> float:
+        """An objective as people read it: the inverse of the sign that `objective` gives."""
+        return -objective if self.maximise else objective
+
+
+def as_decisions(value: ArrayLike, problem: str) -> Decisions:
+    """What `solve` returned, as an int64 or float64 array of its own.
+
+    Raises:
+        WrongShape: it holds something else than real numbers, or rows of different lengths.
+    """
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise WrongShape(f"the decisions of {problem} are no array: {error}") from None
+    if array.dtype.kind in "biu":
+        return np.ascontiguousarray(array, dtype=np.int64)
+    if array.dtype.kind == "f":
+        return np.ascontiguousarray(array, dtype=np.float64)
+    raise WrongShape(f"the decisions of {problem} are {name_of(value)}, expected integers or floats")
 
 
 def as_node(value: object, what: str) -> int:
@@ -108,10 +185,52 @@ def as_node(value: object, what: str) -> int:
         return int(value)
     if isinstance(value, float | np.floating) and not np.isfinite(value):
         raise NotFinite(f"{what} returned {float(value)}, expected an integer id")
-    raise WrongShape(f"{what} returned {_name(value)}, expected an integer id")
+    raise WrongShape(f"{what} returned {name_of(value)}, expected an integer id")
 
 
-def _name(value: object) -> str:
+def as_real(value: object, what: str) -> float:
+    """Read a returned value as a finite number: a Python or numpy integer or float, or an array of one of them.
+
+    Raises:
+        NotFinite: the value is a NaN or an infinity.
+        WrongShape: the value is no real number; booleans are none.
+    """
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+        raise WrongShape(f"{what} returned {name_of(value)}, expected a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise NotFinite(f"{what} returned an integer beyond the range of floats") from None
+    if not np.isfinite(number):
+        raise NotFinite(f"{what} returned {number}, expected a finite number")
+    return number
+
+
+def as_matrix(value: object, shape: tuple[int, ...], what: str) -> NDArray[np.float64]:
+    """Read a returned value as an array of finite float64 of a given shape, a copy.
+
+    Raises:
+        NotFinite: an element is NaN or infinite.
+        WrongShape: another shape, or elements that are no real numbers.
+    """
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise WrongShape(f"{what} returned no array: {error}") from None
+    if array.dtype.kind not in "biuf":
+        raise WrongShape(f"{what} returned {name_of(value)}, expected real numbers of shape {shape}")
+    if array.shape != shape:
+        raise WrongShape(f"{what} returned an array of shape {array.shape}, expected {shape}")
+    matrix = np.array(array, dtype=np.float64)
+    if not np.isfinite(matrix).all():
+        count = int((~np.isfinite(matrix)).sum())
+        raise NotFinite(f"{what} returned {count} values that are NaN or infinite")
+    return matrix
+
+
+def name_of(value: object) -> str:
     """Type and, where short, value of an unusable return value."""
     if isinstance(value, np.ndarray):
         return f"an array of shape {value.shape} and type {value.dtype}"

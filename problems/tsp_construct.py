@@ -7,20 +7,35 @@ lengths are computed from the instances by `score`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from operators.errors import UserError
 from operators.task import Idea, SeedHeuristic, Task
-from problems.base import Decisions, InvalidSolution, Progress, WrongShape, as_node
+from problems import tours
+from problems.base import Decisions, Function, InvalidSolution, Problem, WrongShape, as_node
+from problems.instances import Sets, one_stream
+from problems.references import key_of
 
-N_INSTANCES, N_NODES, SEED = 64, 50, 1234
 MAX_CANDIDATES = 50
 
-OPTIMUM = 5.7106
-"""Mean length on the default set. PyVRP, long runs: near-proven, no tour known to be shorter on any instance."""
+SETS = Sets(
+    problem="tsp_construct",
+    folder="tsp_constructive",
+    draw=lambda generator, count, size: generator.random_sample((count, size, 2)),
+    published=one_stream(
+        1234,
+        ("train", 50, 64),
+        *(("val", size, 64) for size in (20, 50, 100, 200)),
+        *(("test", size, 1000) for size in (20, 50, 100, 200)),
+    ),
+    default_size=50,
+    default_count={"train": 64, "val": 64, "test": 64},
+    seed=1234,
+)
 
 _SIGNATURE = "def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):"
 _AMONG = "distance_matrix[unvisited_nodes][:, unvisited_nodes]"
@@ -88,36 +103,43 @@ TASK = Task(
 )
 
 
-class TspConstruct:
-    """The problem on `n_instances` random instances of `n_nodes` nodes.
-
-    Args:
-        n_instances: number of instances, at least 1.
-        n_nodes: nodes of each instance, at least 3.
-        seed: of numpy's legacy generator; the defaults give the published training set.
+@dataclass(frozen=True)
+class Cities:
+    """One instance.
 
     Attributes:
-        instances: coordinates, float64 of shape (n_instances, n_nodes, 2), read-only.
-
-    Raises:
-        UserError: a size is too small or the seed is outside 0 .. 2**32 - 1.
+        points: coordinates, float64 of shape (n, 2).
+        distances: float64 of shape (n, n).
+        order: for each node all nodes, nearest first; int64 of shape (n, n).
     """
 
-    def __init__(self, n_instances: int = N_INSTANCES, n_nodes: int = N_NODES, seed: int = SEED) -> None:
-        if n_instances < 1:
-            raise UserError(f"n_instances of tsp_construct must be at least 1, not {n_instances}.")
-        if n_nodes < 3:
-            raise UserError(f"n_nodes of tsp_construct must be at least 3, not {n_nodes}.")
-        if not 0 <= seed < 2**32:
-            raise UserError(f"seed of tsp_construct must lie in 0 .. 4294967295, not {seed}.")
-        generator = np.random.RandomState(seed)
-        self.instances: NDArray[np.float64] = generator.random_sample((n_instances, n_nodes, 2))
-        gaps = self.instances[:, :, None, :] - self.instances[:, None, :, :]
-        self._distances: NDArray[np.float64] = np.sqrt((gaps**2).sum(axis=-1))
-        self._order: NDArray[np.int64] = np.argsort(self._distances, axis=-1, kind="stable")
-        for array in (self.instances, self._distances, self._order):
-            array.flags.writeable = False
-        self._default = (n_instances, n_nodes, seed) == (N_INSTANCES, N_NODES, SEED)
+    points: NDArray[np.float64]
+    distances: NDArray[np.float64]
+    order: NDArray[np.int64]
+
+
+class TspConstruct(Problem):
+    """The problem on one set of instances.
+
+    Args:
+        split: "train", "val" or "test".
+        size: nodes of each instance, at least 3.
+        n_instances: the first so many of the set.
+        data: folder of published files instead of the documented seeds.
+
+    Raises:
+        UserError: a value is out of range, or the folder cannot be used.
+    """
+
+    name = "tsp_construct"
+    measure = "tour length"
+
+    def __init__(
+        self, split: str = "train", size: int | None = None, n_instances: int | None = None, data: str | None = None
+    ) -> None:
+        if size is not None and size < 3:
+            raise UserError(f"size of tsp_construct must be at least 3 nodes, not {size}.")
+        self.instances = [_cities(points) for points in SETS.load(split, size, n_instances, data)]
 
     @property
     def task(self) -> Task:
@@ -127,63 +149,60 @@ class TspConstruct:
     @property
     def n_calls(self) -> int:
         """Calls of a whole evaluation: the start is given and the last node forced."""
-        n_instances, n_nodes = self._distances.shape[:2]
-        return int(n_instances * (n_nodes - 2))
+        return sum(len(instance.points) - 2 for instance in self.instances)
+
+    def key(self, instance: Cities) -> str:
+        """Of the coordinates."""
+        return key_of(instance.points)
 
     @property
-    def references(self) -> Mapping[str, float]:
-        """Mean tour length of the nearest neighbour rule and, on the default set, of the optimum."""
-        tours = self.solve(lambda current, destination, unvisited, distances: unvisited[0], Progress())
-        references = {"nearest neighbour": float(np.mean(self.score(tours)))}
-        if self._default:
-            references["optimum"] = OPTIMUM
-        return MappingProxyType(references)
+    def baselines(self) -> Mapping[str, Callable[[Any], float]]:
+        """Tour constructions, each also improved by 2-opt."""
+        return tours.BASELINES
 
-    def solve(self, function: Callable[..., object], progress: Progress) -> Decisions:
-        """Build one tour for each instance with the candidate's function.
+    def solve(self, instance: Cities, function: Function) -> Decisions:
+        """Build a tour with the candidate's function.
 
         Returns:
-            Node ids in order of visit, int64 of shape (n_instances, n_nodes), the first column 0.
+            Node ids in order of visit, int64 of shape (n,), node 0 first.
 
         Raises:
             BadReturn: the function returned no id, or one that was not offered.
         """
-        tours = np.zeros(self.instances.shape[:2], dtype=np.int64)
-        for tour, distances, order in zip(tours, self._distances, self._order, strict=True):
-            _build(tour, distances.copy(), order, function, progress)
-        return tours
+        tour = np.zeros(len(instance.points), dtype=np.int64)
+        _build(tour, instance.distances.copy(), instance.order, function)
+        return tour
 
-    def score(self, decisions: Decisions) -> tuple[float, ...]:
-        """Length of each tour.
-
-        Args:
-            decisions: as `solve` returns them, of any origin.
+    def score(self, instance: Cities, decisions: Decisions) -> float:
+        """Length of the closed tour.
 
         Raises:
-            WrongShape: not an integer array of shape (n_instances, n_nodes).
-            InvalidSolution: a tour does not start at node 0, is no permutation, or takes a node not offered.
+            WrongShape: not an integer array of shape (n,).
+            InvalidSolution: the tour does not start at node 0, is no permutation, or takes a node not offered.
         """
-        shape = self.instances.shape[:2]
-        if decisions.shape != shape or not np.issubdtype(decisions.dtype, np.signedinteger):
-            raise WrongShape(f"tours are {decisions.dtype} of shape {decisions.shape}, expected integers {shape}")
-        nodes = np.arange(shape[1])
-        for index, tour in enumerate(decisions):
-            if tour[0] != 0 or not np.array_equal(np.sort(tour), nodes):
-                raise InvalidSolution(f"tour {index} does not visit every node once, starting at node 0")
-            if shape[1] - 1 > MAX_CANDIDATES and not _offered(tour, self._order[index]):
-                raise InvalidSolution(f"tour {index} takes a node that was not among the {MAX_CANDIDATES} nearest")
-        return tuple(
-            float(distances[tour, np.roll(tour, -1)].sum())
-            for tour, distances in zip(decisions, self._distances, strict=True)
-        )
+        n = len(instance.points)
+        if decisions.shape != (n,) or not np.issubdtype(decisions.dtype, np.signedinteger):
+            raise WrongShape(f"the tour is {decisions.dtype} of shape {decisions.shape}, expected integers ({n},)")
+        if decisions[0] != 0 or not np.array_equal(np.sort(decisions), np.arange(n)):
+            raise InvalidSolution("the tour does not visit every node once, starting at node 0")
+        if n - 1 > MAX_CANDIDATES and not _offered(decisions, instance.order):
+            raise InvalidSolution(f"the tour takes a node that was not among the {MAX_CANDIDATES} nearest")
+        return tours.length(decisions, instance.distances)
+
+
+def _cities(points: NDArray[np.float64]) -> Cities:
+    distances = tours.distance_matrix(points)
+    order = np.argsort(distances, axis=-1, kind="stable")
+    for array in (points, distances, order):
+        array.flags.writeable = False
+    return Cities(points, distances, order)
 
 
 def _build(
     tour: NDArray[np.int64],
     distances: NDArray[np.float64],
     order: NDArray[np.int64],
-    function: Callable[..., object],
-    progress: Progress,
+    function: Function,
 ) -> None:
     """Fill one tour in place. `distances` is the candidate's own copy; `order` is never shown to it."""
     unvisited = np.ones(len(tour), dtype=bool)
@@ -193,7 +212,6 @@ def _build(
         nearest = order[current]
         offered = nearest[unvisited[nearest]][:MAX_CANDIDATES]
         value = function(current, 0, offered, distances)
-        progress.advance()
         node = as_node(value, TASK.function)
         if not 0 <= node < len(tour) or not unvisited[node]:
             raise InvalidSolution(f"{TASK.function} returned {node}, which is no unvisited node (step {step})")

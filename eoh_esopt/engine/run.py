@@ -31,6 +31,8 @@ from eoh_esopt.sandbox.limits import Limits
 from eoh_esopt.sandbox.spec import ProblemSpec
 from operators.errors import UserError
 from problems import registry
+from problems.base import Problem
+from problems.references import ceiling_of, references
 
 Notify = Callable[[str], None]
 
@@ -117,7 +119,7 @@ def _work(
             model=model.describe(),
             base_checksum=base,
             isolation=evaluator.isolation_level,
-            references=dict(problem.references),
+            **_facts(problem),
             machine=machine(),
         )
         listener.on_start(facts)
@@ -142,6 +144,18 @@ def _work(
         log.append("end", **summary)  # last, so that a run that is called finished has all its files
     listener.on_end(summary)
     return summary
+
+
+def _facts(problem: Problem) -> dict[str, Any]:
+    """What reports say of the objective: its name, its sense, and known values as people read them."""
+    known = references(problem)
+    ceiling = ceiling_of(known)
+    return {
+        "measure": problem.measure,
+        "maximise": problem.maximise,
+        "references": {one.name: one.mean for one in known if one.mean is not None},
+        "ceiling": ceiling.name if ceiling is not None and ceiling.mean is not None else None,
+    }
 
 
 def _check_settings(earlier: list[events.Event], config: RunConfig, out: Path) -> None:
@@ -177,7 +191,7 @@ def _summary(search: Search, model: TransformersModel, facts: events.Event, seco
     best = search.population[0]
     return {
         "best": {"id": best.id, "operator": best.operator, "idea": best.idea, "objective": best.objective},
-        "references": facts["references"],
+        **{name: facts[name] for name in ("measure", "maximise", "references", "ceiling")},
         "ledger": search.ledger.as_dict(),
         "weights_before": facts["base_checksum"],
         "weights_after": model.checksum(),

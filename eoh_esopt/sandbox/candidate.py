@@ -6,6 +6,7 @@ checks and scores, and a status, which can only cost the candidate something.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import random
 import re
@@ -16,14 +17,23 @@ from typing import cast
 
 import numpy as np
 
-from eoh_esopt.sandbox import frames
+from eoh_esopt.sandbox import arrays, frames
 from operators.records import Status
 from operators.task import Task
-from problems.base import Decisions, InvalidSolution, NotFinite, Problem, Progress, WrongShape
+from problems.base import (
+    EVALUATION_SEED,
+    Decisions,
+    Function,
+    InvalidSolution,
+    NotFinite,
+    Problem,
+    WrongShape,
+    as_decisions,
+)
 
 _FILE = "<candidate>"
 _DETAIL = 200
-_RANDOM_SEED = 1234
+_FRAMES = 8
 
 NOT_ENCLOSED = "not_enclosed"
 """Status of an answer in place of the candidate's: a wall could not be put up, so it never ran."""
@@ -32,37 +42,83 @@ NOT_ENCLOSED = "not_enclosed"
 class Failure(Exception):
     """The end of an evaluation that is no success."""
 
-    def __init__(self, status: Status, detail: str) -> None:
+    def __init__(self, status: Status, detail: str, trace: str = "") -> None:
         super().__init__(detail)
-        self.status, self.detail = status, detail
+        self.status, self.detail, self.trace = status, detail, trace
 
 
-def answer(problem: Problem, code: str, progress: Progress) -> bytes:
-    """Evaluate the candidate and return the frame to send."""
+class Progress:
+    """Counts the calls of the candidate's function that returned.
+
+    Args:
+        cell: a writable view of one int64 ("q"); memory shared with another process lets that process read the
+            count after this one has been killed. A private cell by default.
+    """
+
+    def __init__(self, cell: memoryview | None = None) -> None:
+        self._cell = memoryview(bytearray(8)).cast("q") if cell is None else cell
+        self._cell[0] = 0
+
+    @property
+    def calls(self) -> int:
+        """How many calls have returned so far."""
+        return int(self._cell[0])
+
+    def counting(self, function: Function) -> Function:
+        """The function, which also counts its calls that return."""
+        cell = self._cell
+
+        def counted(*arguments: object) -> object:
+            value = function(*arguments)
+            cell[0] += 1
+            return value
+
+        return functools.wraps(function)(counted) if hasattr(function, "__name__") else counted
+
+
+def answer(problem: Problem, code: str, progress: Progress, chosen: Sequence[int]) -> bytes:
+    """Evaluate the candidate on the chosen instances and return the frame to send."""
     try:
-        decisions = _decide(problem, code, progress)
-        header = {"status": Status.OK.value, "dtype": str(decisions.dtype), "shape": list(decisions.shape)}
-        return frames.pack(header, decisions.tobytes())
+        body = arrays.pack(decide(problem, code, progress, chosen))
+        return frames.pack({"status": Status.OK.value}, body)
     except Failure as failure:
-        return frames.pack({"status": failure.status.value, "detail": failure.detail[:_DETAIL]})
+        return frames.pack(
+            {"status": failure.status.value, "detail": failure.detail}, failure.trace.encode(errors="replace")
+        )
 
 
-def _decide(problem: Problem, code: str, progress: Progress) -> Decisions:
+def decide(problem: Problem, code: str, progress: Progress, chosen: Sequence[int]) -> list[Decisions]:
+    """What the candidate decides on each of the chosen instances.
+
+    Raises:
+        Failure: it does not get to the end.
+    """
     try:
-        function = load(code, problem.task)
-        return problem.solve(function, progress)
+        function = progress.counting(load(code, problem.task))
+        return [_decide_on(problem, function, index) for index in chosen]
     except Failure:
         raise
     except NotFinite as error:
-        raise Failure(Status.NOT_FINITE, str(error)) from None
+        raise Failure(Status.NOT_FINITE, str(error)) from error
     except WrongShape as error:
-        raise Failure(Status.WRONG_SHAPE, str(error)) from None
+        raise Failure(Status.WRONG_SHAPE, str(error)) from error
     except InvalidSolution as error:
-        raise Failure(Status.INVALID_SOLUTION, str(error)) from None
+        raise Failure(Status.INVALID_SOLUTION, str(error)) from error
     except MemoryError as error:
-        raise Failure(Status.OUT_OF_MEMORY, _describe(error)) from None
-    except BaseException as error:  # noqa: BLE001 - the candidate may raise anything, SystemExit included
-        raise Failure(Status.RAISED, _describe(error)) from None
+        raise Failure(Status.OUT_OF_MEMORY, *_describe(error, code)) from error
+    except BaseException as error:
+        raise Failure(Status.RAISED, *_describe(error, code)) from error
+
+
+def _decide_on(problem: Problem, function: Function, index: int) -> Decisions:
+    _seed(problem.seed(index))
+    return as_decisions(problem.solve(problem.instances[index], function), problem.name)
+
+
+def _seed(seed: int) -> None:
+    """Start the global generators, which candidates use."""
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
 
 
 def load(code: str, task: Task) -> Callable[..., object]:
@@ -82,11 +138,10 @@ def load(code: str, task: Task) -> Callable[..., object]:
         raise Failure(Status.SYNTAX, "nested too deeply") from None
     module = types.ModuleType("candidate")
     sys.modules["candidate"] = module
-    random.seed(_RANDOM_SEED)
-    np.random.seed(_RANDOM_SEED)  # noqa: NPY002 - candidates use the global generator
+    _seed(EVALUATION_SEED)
     exec(compiled, module.__dict__)
     function = _find(vars(module), task.function)
-    _check_arguments(function, task.arguments)
+    _check_arguments(function, (task.arguments, *task.other_arguments))
     return function
 
 
@@ -100,31 +155,37 @@ def _find(names: dict[str, object], wanted: str) -> Callable[..., object]:
     raise Failure(Status.WRONG_NAME, f"no function {wanted} at the top level")
 
 
-def _check_arguments(function: Callable[..., object], arguments: Sequence[str]) -> None:
+def _check_arguments(function: Callable[..., object], allowed: Sequence[tuple[str, ...]]) -> None:
+    """Whether it can be called with one of the argument lists."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         return
-    try:
-        signature.bind(*arguments)
-    except TypeError:
-        detail = f"takes {signature}, is called with ({', '.join(arguments)})"
-        raise Failure(Status.WRONG_ARGUMENTS, detail) from None
+    for arguments in allowed:
+        try:
+            signature.bind(*arguments)
+            return
+        except TypeError:
+            continue
+    detail = f"takes {signature}, is called with ({', '.join(allowed[0])})"
+    raise Failure(Status.WRONG_ARGUMENTS, detail)
 
 
-def _describe(error: BaseException) -> str:
-    """The error's type and text, and the last line of the candidate's source it passed through."""
+def _describe(error: BaseException, code: str) -> tuple[str, str]:
+    """The error's type and text in one line, and its way through the candidate's source, outermost call first."""
     try:
         text = str(error)
     except BaseException:  # noqa: BLE001 - the candidate's own __str__
         text = "(its text cannot be read)"
-    line = 0
+    name = type.__getattribute__(type(error), "__name__")
+    lines, way, last = code.split("\n"), [], 0
     traceback = error.__traceback__
     while traceback is not None:
         if traceback.tb_frame.f_code.co_filename == _FILE:
-            line = traceback.tb_lineno
+            last = traceback.tb_lineno
+            source = lines[last - 1].strip() if last <= len(lines) else ""
+            way.append(f"line {last}, in {traceback.tb_frame.f_code.co_name}: {source}"[:_DETAIL])
         traceback = traceback.tb_next
-    where = f" (line {line})" if line else ""
-    name = type.__getattribute__(type(error), "__name__")
-    room = _DETAIL - len(name) - len(where) - 2
-    return f"{name}: {text[:room]}{where}"
+    where = f" (line {last})" if last else ""
+    detail = f"{name}: {text[: _DETAIL - len(name) - len(where) - 2]}{where}"
+    return detail, "\n".join([*way[-_FRAMES:], f"{name}: {text[:_DETAIL]}"])

@@ -45,10 +45,19 @@ class WorkerGone(Exception):
 
 @dataclass
 class Job:
-    """One candidate on its way through a worker."""
+    """One candidate on its way through a worker.
+
+    Attributes:
+        index: what it is reported under.
+        code: the source.
+        instances: which instances it runs on; all when None.
+        attempt: 1 for the first try.
+        deadline: when the worker is overdue, by the monotonic clock.
+    """
 
     index: int
     code: bytes
+    instances: tuple[int, ...] | None = None
     attempt: int = 1
     deadline: float = 0.0
 
@@ -126,8 +135,9 @@ class Worker:
             WorkerGone: the worker is not there any more.
         """
         self.job = job
+        header = {} if job.instances is None else {"instances": list(job.instances)}
         try:
-            frames.write(self._requests, frames.pack({}, job.code))
+            frames.write(self._requests, frames.pack(header, job.code))
         except OSError as error:
             raise WorkerGone(self._last_words()) from error
 

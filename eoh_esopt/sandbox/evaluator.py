@@ -1,18 +1,22 @@
 """Evaluate candidates in isolation: hands sources to warm workers, retries what the machinery lost, scores here.
 
-Single-threaded: one `select` over all workers. What an outcome says never depends on the number of workers.
+One `select` over all workers; scores are computed by as many threads, while the workers go on. What an outcome says
+never depends on the number of workers.
 """
 
 from __future__ import annotations
 
+import os
 import select
 import shutil
 import tempfile
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from eoh_esopt.sandbox import isolation, verdict
 from eoh_esopt.sandbox.client import Job, Worker, WorkerGone
@@ -27,6 +31,9 @@ MAX_SOURCE_BYTES = 50_000
 
 _ATTEMPTS = 3
 _GRACE_S = 15.0
+_SCORES_PER_WORKER = 2
+"""Decisions may be large: workers rest while this many reports wait for their score."""
+
 _DEFAULT_LIMITS = Limits()
 
 
@@ -53,6 +60,10 @@ class Evaluator:
         self._folder = Path(tempfile.mkdtemp(prefix="eoh-esopt-"))
         self._slots: list[Worker | None] = [None] * workers
         self._evaluating = False
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="score")
+        self._closed = False
+        self._scores: dict[Future[Outcome], Job] = {}
+        self._scored, self._wake = os.pipe()
         try:
             for slot in range(workers):
                 self._slots[slot] = self._launch(slot)
@@ -88,39 +99,70 @@ class Evaluator:
 
         Raises:
             RuntimeError: another iteration is under way, or the evaluator is closed.
+            UserError: the problem's own `score` is wrong.
         """
-        if self._evaluating or not self._slots:
-            raise RuntimeError("The evaluator is " + ("in use by another iteration." if self._slots else "closed."))
-        self._evaluating = True
-        try:
-            yield from self._evaluate(codes)
-        finally:
-            self._evaluating = False
-            for slot, worker in enumerate(self._slots):
-                if worker is not None and worker.job is not None:
-                    self._discard(slot)
+        jobs: deque[Job] = deque()
+        refused = []
+        for index, code in enumerate(codes):
+            source, refusal = _encode(code)
+            if refusal:
+                refused.append((index, Outcome(Status.SYNTAX, detail=refusal)))
+            else:
+                jobs.append(Job(index, source))
+        yield from self._run(refused, jobs)
+
+    def evaluate_each(self, code: str) -> Iterator[tuple[int, Outcome]]:
+        """Evaluate one candidate on each instance by itself; yields (instance, outcome) as each one finishes.
+
+        Each instance is a process of its own, with the whole time limit. A candidate that keeps no state between
+        instances gets the same values as from `evaluate`.
+
+        Raises:
+            RuntimeError, UserError: as `evaluate`.
+        """
+        source, refusal = _encode(code)
+        indices = range(len(self._problem.instances))
+        if refusal:
+            yield from self._run([(index, Outcome(Status.SYNTAX, detail=refusal)) for index in indices], deque())
+        else:
+            yield from self._run([], deque(Job(index, source, (index,)) for index in indices))
 
     def close(self) -> None:
         """End all workers and remove their folders. May be called again."""
         for slot in range(len(self._slots)):
             self._discard(slot)
         self._slots.clear()
+        if not self._closed:
+            self._closed = True
+            self._pool.shutdown()  # first, so that no thread writes to a descriptor that may be another's by then
+            os.close(self._scored)
+            os.close(self._wake)
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _evaluate(self, codes: Sequence[str]) -> Iterator[tuple[int, Outcome]]:
-        waiting: deque[Job] = deque()
-        for index, code in enumerate(codes):
-            source, refusal = _encode(code)
-            if refusal:
-                yield index, Outcome(Status.SYNTAX, detail=refusal)
-            else:
-                waiting.append(Job(index, source))
-        while waiting or any(worker is not None and worker.job is not None for worker in self._slots):
-            for slot in range(len(self._slots)):
-                worker = self._slots[slot]
-                if waiting and (worker is None or worker.job is None):
-                    yield from self._assign(slot, waiting)
-            yield from self._collect(waiting)
+    def _run(self, refused: list[tuple[int, Outcome]], waiting: deque[Job]) -> Iterator[tuple[int, Outcome]]:
+        if self._evaluating or not self._slots:
+            raise RuntimeError("The evaluator is " + ("in use by another iteration." if self._slots else "closed."))
+        self._evaluating = True
+        try:
+            yield from refused
+            while waiting or self._scores or self._busy():
+                for slot in range(len(self._slots)):
+                    worker = self._slots[slot]
+                    room = len(self._scores) < _SCORES_PER_WORKER * len(self._slots)
+                    if waiting and room and (worker is None or worker.job is None):
+                        yield from self._assign(slot, waiting)
+                yield from self._collect(waiting)
+        finally:
+            self._evaluating = False
+            for slot, busy in enumerate(self._slots):
+                if busy is not None and busy.job is not None:
+                    self._discard(slot)
+            for score in self._scores:
+                score.cancel()
+            self._scores.clear()
+
+    def _busy(self) -> dict[Worker, Job]:
+        return {worker: worker.job for worker in self._slots if worker is not None and worker.job is not None}
 
     def _assign(self, slot: int, waiting: deque[Job]) -> Iterator[tuple[int, Outcome]]:
         job = waiting.popleft()
@@ -136,25 +178,40 @@ class Evaluator:
             yield from _retry(job, str(error), waiting)
 
     def _collect(self, waiting: deque[Job]) -> Iterator[tuple[int, Outcome]]:
-        """Wait until a busy worker reports or is overdue, and deal with all that are."""
-        busy = {worker: worker.job for worker in self._slots if worker is not None and worker.job is not None}
-        if not busy:
+        """Wait until a worker reports or is overdue, or a score is there, and deal with all that are."""
+        busy = self._busy()
+        if not busy and not self._scores:
             return
-        timeout = max(0.0, min(job.deadline for job in busy.values()) - time.monotonic())
-        ready = set(select.select(list(busy), [], [], timeout)[0])
+        timeout = max(0.0, min(job.deadline for job in busy.values()) - time.monotonic()) if busy else None
+        sources: list[Any] = [*busy, self._scored]
+        ready = set(select.select(sources, [], [], timeout)[0])
         for worker, job in busy.items():
-            slot = self._slots.index(worker)
             try:
                 if worker in ready:
                     report = worker.receive()
                     if report is not None:
                         worker.job = None
-                        yield job.index, verdict.judge(*report, self._problem, self._limits)
+                        self._score(job, *report)
                 elif time.monotonic() > job.deadline:
                     raise WorkerGone("the worker does not report")
             except WorkerGone as error:
-                self._discard(slot)
+                self._discard(self._slots.index(worker))
                 yield from _retry(job, str(error), waiting)
+        if self._scored in ready:
+            os.read(self._scored, 4096)
+            yield from self._finished(waiting)
+
+    def _score(self, job: Job, report: dict[str, Any], body: bytes) -> None:
+        """Have the report judged by a thread, which then wakes the `select`."""
+        score = self._pool.submit(verdict.judge, report, body, self._problem, self._limits, job.instances)
+        self._scores[score] = job
+        score.add_done_callback(lambda _: os.write(self._wake, b"."))
+
+    def _finished(self, waiting: deque[Job]) -> Iterator[tuple[int, Outcome]]:
+        for score in [score for score in self._scores if score.done()]:
+            job = self._scores.pop(score)
+            try:
+                yield job.index, score.result()
             except verdict.Broken as error:
                 yield from _retry(job, str(error), waiting)
 

@@ -25,9 +25,10 @@ class ProblemSpec:
     arguments: Mapping[str, object] = field(default_factory=dict)
 
     @classmethod
-    def named(cls, name: str) -> ProblemSpec:
-        """The problem the registry has under that name."""
-        return cls("problems.registry:get", {"name": name})
+    def named(cls, name: str, **selection: object) -> ProblemSpec:
+        """The problem the registry finds under that name or file, with what is given (not None) of split, size, ..."""
+        given = {key: value for key, value in selection.items() if value is not None}
+        return cls("problems.registry:get", {"name": name, **given})
 
     def build(self) -> Problem:
         """Make the problem.

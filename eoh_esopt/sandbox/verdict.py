@@ -9,33 +9,34 @@ from __future__ import annotations
 import math
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from eoh_esopt.sandbox import frames
+from eoh_esopt.sandbox import arrays, frames
 from eoh_esopt.sandbox.candidate import NOT_ENCLOSED
 from eoh_esopt.sandbox.limits import Limits
+from operators.errors import UserError
 from operators.records import Outcome, Status
-from problems.base import Decisions, InvalidSolution, NotFinite, Problem, WrongShape
+from problems.base import BadReturn, Decisions, NotFinite, Problem, WrongShape
 
 _DETAIL = 200
-_DTYPES = ("int64", "float64")
-_MAX_DIMENSIONS = 4
+_TRACE = 2000
 _NEAR_CAP = 0.8
 _REPORTABLE = {
     status.value: status
     for status in Status
     if status not in (Status.OK, Status.NO_CODE, Status.INFRASTRUCTURE, Status.TIMEOUT, Status.KILLED)
 }
+_STATUS_OF = {WrongShape: Status.WRONG_SHAPE, NotFinite: Status.NOT_FINITE}
 
 
 class Broken(Exception):
     """The worker failed, not the candidate: try again."""
 
 
-def judge(report: Mapping[str, Any], body: bytes, problem: Problem, limits: Limits) -> Outcome:
+def judge(
+    report: Mapping[str, Any], body: bytes, problem: Problem, limits: Limits, chosen: Sequence[int] | None = None
+) -> Outcome:
     """What became of the candidate.
 
     Args:
@@ -43,13 +44,17 @@ def judge(report: Mapping[str, Any], body: bytes, problem: Problem, limits: Limi
         body: what the candidate's process wrote, not trusted.
         problem: the parent's copy.
         limits: the caps it ran under.
+        chosen: the instances it ran on; all when None.
 
     Raises:
         Broken: the worker could not run the candidate.
+        UserError: the problem's own `score` is wrong.
     """
+    chosen = range(len(problem.instances)) if chosen is None else chosen
     if report["end"] == "broken":
         raise Broken(str(report["why"]))
-    calls = min(max(int(report["calls"]), 0), problem.n_calls)
+    calls = max(int(report["calls"]), 0)
+    calls = calls if problem.n_calls is None else min(calls, problem.n_calls)
     if report["end"] == "timeout":
         return Outcome(Status.TIMEOUT, calls=calls, detail=f"no answer within {limits.wall_s:g} s")
     if report["end"] == "flood":
@@ -57,13 +62,18 @@ def judge(report: Mapping[str, Any], body: bytes, problem: Problem, limits: Limi
     if report["end"] == "died":
         status, detail = _death(int(report["status"]), int(report["peak"]), limits)
         return Outcome(status, calls=calls, detail=detail)
-    return _answer(body, calls, problem)
+    return _answer(body, calls, problem, chosen)
 
 
 def printable(text: object) -> str:
     """Text of unknown origin as one short line without control characters."""
     line = " ".join(str(text).split())
     return "".join(char if char.isprintable() else "?" for char in line)[:_DETAIL]
+
+
+def _printable_lines(data: bytes) -> str:
+    """Text of unknown origin, line by line made printable."""
+    return "\n".join(printable(line) for line in data[:_TRACE].decode(errors="replace").split("\n"))
 
 
 def _death(status: int, peak: int, limits: Limits) -> tuple[Status, str]:
@@ -80,7 +90,7 @@ def _death(status: int, peak: int, limits: Limits) -> tuple[Status, str]:
     return Status.KILLED, how
 
 
-def _answer(body: bytes, calls: int, problem: Problem) -> Outcome:
+def _answer(body: bytes, calls: int, problem: Problem, chosen: Sequence[int]) -> Outcome:
     try:
         header, data = frames.untrusted(body)
     except frames.BadFrame as error:
@@ -89,32 +99,31 @@ def _answer(body: bytes, calls: int, problem: Problem) -> Outcome:
     if status == NOT_ENCLOSED:
         raise Broken(printable(header.get("detail", "")))
     if status == Status.OK.value:
-        return _scored(header, data, calls, problem)
+        return _scored(data, calls, problem, chosen)
     if isinstance(status, str) and status in _REPORTABLE:
-        return Outcome(_REPORTABLE[status], calls=calls, detail=printable(header.get("detail", "")))
+        detail, trace = printable(header.get("detail", "")), _printable_lines(data)
+        return Outcome(_REPORTABLE[status], calls=calls, detail=detail, trace=trace)
     return Outcome(Status.KILLED, calls=calls, detail="malformed answer: unknown status")
 
 
-def _scored(header: Mapping[str, Any], data: bytes, calls: int, problem: Problem) -> Outcome:
+def _scored(data: bytes, calls: int, problem: Problem, chosen: Sequence[int]) -> Outcome:
+    values = []
     try:
-        values = problem.score(_decisions(header, data))
-        if not all(math.isfinite(value) for value in values):
-            raise NotFinite("the objective is not finite")
-    except WrongShape as error:
-        return Outcome(Status.WRONG_SHAPE, calls=calls, detail=printable(error))
-    except NotFinite as error:
-        return Outcome(Status.NOT_FINITE, calls=calls, detail=printable(error))
-    except InvalidSolution as error:
-        return Outcome(Status.INVALID_SOLUTION, calls=calls, detail=printable(error))
-    return Outcome(Status.OK, math.fsum(values) / len(values), values, calls)
+        for index, decisions in zip(chosen, arrays.unpack(data, len(chosen)), strict=True):
+            values.append(_objective(problem, index, decisions))
+    except BadReturn as error:
+        detail = f"instance {chosen[len(values)]}: {error}" if len(values) < len(chosen) else str(error)
+        return Outcome(_STATUS_OF.get(type(error), Status.INVALID_SOLUTION), calls=calls, detail=printable(detail))
+    return Outcome(Status.OK, math.fsum(values) / len(values), tuple(values), calls)
 
 
-def _decisions(header: Mapping[str, Any], data: bytes) -> Decisions:
-    dtype, shape = header.get("dtype"), header.get("shape")
-    if not isinstance(dtype, str) or dtype not in _DTYPES:
-        raise WrongShape(f"decisions of type {printable(dtype)}")
-    if not isinstance(shape, list) or len(shape) > _MAX_DIMENSIONS or any(type(n) is not int or n < 0 for n in shape):
-        raise WrongShape(f"decisions of shape {printable(shape)}")
-    if math.prod(shape) * 8 != len(data):
-        raise WrongShape(f"decisions of shape {shape} in {len(data)} bytes")
-    return np.frombuffer(data, dtype=dtype).reshape(shape)
+def _objective(problem: Problem, index: int, decisions: Decisions) -> float:
+    try:
+        value = problem.objective(problem.instances[index], decisions)
+    except (BadReturn, UserError, MemoryError):
+        raise
+    except Exception as error:  # a user's `score` may not expect what a forger sends; the place is named
+        raise BadReturn(f"score of {problem.name} raised {type(error).__name__}: {error}") from error
+    if not math.isfinite(value):
+        raise NotFinite("the objective is not finite")
+    return value

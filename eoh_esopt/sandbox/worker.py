@@ -17,7 +17,7 @@ import select
 import shutil
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -28,7 +28,7 @@ from eoh_esopt.sandbox import candidate, frames, isolation, syscalls
 from eoh_esopt.sandbox.limits import Limits
 from eoh_esopt.sandbox.spec import ProblemSpec
 from operators.errors import UserError
-from problems.base import Problem, Progress
+from problems.base import Problem
 
 _PARENT_CHECK_S = 0.25
 _DEATH_CHECK_S = 0.05
@@ -115,13 +115,19 @@ def _serve(requests: int, replies: int, problem: Problem, plan: isolation.Plan, 
     cell = memoryview(mmap.mmap(-1, 8)).cast("q")
     gc.freeze()
     while (request := frames.read(requests)) is not None:
-        _, code = request
-        header, body = _evaluate(code.decode(), problem, plan, Progress(cell), own_namespace)
+        header, code = request
+        chosen = header.get("instances", range(len(problem.instances)))
+        header, body = _evaluate(code.decode(), problem, chosen, plan, candidate.Progress(cell), own_namespace)
         frames.write(replies, frames.pack(header, body))
 
 
 def _evaluate(
-    code: str, problem: Problem, plan: isolation.Plan, progress: Progress, own_namespace: bool
+    code: str,
+    problem: Problem,
+    chosen: Sequence[int],
+    plan: isolation.Plan,
+    progress: candidate.Progress,
+    own_namespace: bool,
 ) -> tuple[dict[str, object], bytes]:
     """Fork a child for one candidate and see it to its end. The body is what the child wrote, unread."""
     receive, send = os.pipe()
@@ -133,7 +139,7 @@ def _evaluate(
         os.close(send)
         return {"end": "broken", "why": f"fork: {error}"}, b""
     if child == 0:
-        _child(code, problem, plan, progress, send, worker)
+        _child(lambda: candidate.answer(problem, code, progress, chosen), plan, send, worker)
     os.close(send)
     end, body, ended = _await(child, receive, deadline, plan.limits.output_bytes)
     os.close(receive)
@@ -142,8 +148,8 @@ def _evaluate(
     return {"end": end, "status": status, "calls": progress.calls, "peak": peak}, body
 
 
-def _child(code: str, problem: Problem, plan: isolation.Plan, progress: Progress, send: int, worker: int) -> NoReturn:
-    """The life of the child."""
+def _child(answer: Callable[[], bytes], plan: isolation.Plan, send: int, worker: int) -> NoReturn:
+    """The life of the child: `answer` runs the candidate."""
     try:
         isolation.leave_descriptors(send, plan.ruleset)
         try:
@@ -151,7 +157,7 @@ def _child(code: str, problem: Problem, plan: isolation.Plan, progress: Progress
         except OSError as error:
             frames.write(isolation.ANSWER_FD, frames.pack({"status": candidate.NOT_ENCLOSED, "detail": str(error)}))
             os._exit(0)
-        frames.write(isolation.ANSWER_FD, candidate.answer(problem, code, progress))
+        frames.write(isolation.ANSWER_FD, answer())
         os._exit(0)
     finally:
         os._exit(1)

@@ -10,7 +10,7 @@ from eoh_esopt.sandbox.evaluator import Evaluator
 from eoh_esopt.sandbox.limits import Limits
 from eoh_esopt.sandbox.spec import ProblemSpec
 
-SMALL_TSP = ProblemSpec("problems.tsp_construct:TspConstruct", {"n_instances": 4, "n_nodes": 12})
+SMALL_TSP = ProblemSpec("problems.tsp_construct:TspConstruct", {"n_instances": 4, "size": 12})
 
 
 @pytest.fixture(scope="session")

@@ -16,9 +16,10 @@ from eoh_esopt.sandbox.limits import Limits
 from eoh_esopt.sandbox.spec import ProblemSpec
 from operators.errors import UserError
 from operators.records import Outcome, Status
+from problems.references import references
 from problems.tsp_construct import TASK, TspConstruct
 
-SPEC = ProblemSpec("problems.tsp_construct:TspConstruct", {"n_instances": 3, "n_nodes": 10})
+SPEC = ProblemSpec("problems.tsp_construct:TspConstruct", {"n_instances": 3, "size": 10})
 LIMITS = Limits(wall_s=10, memory_bytes=512 * 1024**2)
 HEAD = "def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):\n"
 NEAREST = HEAD + "    return unvisited_nodes[0]\n"
@@ -39,9 +40,9 @@ def run(evaluator: Evaluator, *codes: str) -> list[Outcome]:
 def test_objective_is_that_of_the_parent(evaluator: Evaluator) -> None:
     """The objective of a run would not be the length of the tours the heuristic builds."""
     [outcome] = run(evaluator, NEAREST)
-    problem = TspConstruct(3, 10)
+    problem = TspConstruct(size=10, n_instances=3)
     assert outcome.status is Status.OK
-    assert outcome.objective == pytest.approx(problem.references["nearest neighbour"], abs=1e-12)
+    assert outcome.objective == pytest.approx(references(problem)[0].mean, abs=1e-12)
     assert len(outcome.per_instance) == 3
     assert outcome.calls == problem.n_calls == 24
 
@@ -183,7 +184,7 @@ def test_wrong_arguments_are_named() -> None:
 
 def report(body: bytes) -> Outcome:
     header = {"end": "answer", "status": 0, "calls": 10**30, "peak": 0}
-    return verdict.judge(header, body, TspConstruct(2, 5), Limits())
+    return verdict.judge(header, body, TspConstruct(size=5, n_instances=2), Limits())
 
 
 @given(st.binary(max_size=200))

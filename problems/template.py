@@ -1,0 +1,75 @@
+"""From the source of a plain solution to what the model is told: the template of a user's own problem."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from collections.abc import Sequence
+
+from operators.errors import UserError
+from operators.task import Idea, SeedHeuristic, Task
+
+_GENERAL_IDEAS = (
+    "Weigh two of the arguments against each other.",
+    "Look one step further ahead.",
+    "Change the rule as the work goes on.",
+    "Treat rare or extreme cases first.",
+    "Combine the present rule with its opposite.",
+)
+
+
+def task_from_template(
+    template: str, *, name: str, description: str, function: str = "", ideas: Sequence[str] = ()
+) -> Task:
+    """The task of a problem whose plain solution is given.
+
+    Args:
+        template: Python source: imports, and the function with a docstring that says what goes in and out.
+        name: the problem's name.
+        description: what the function is for.
+        function: which function of the template the model writes; may be empty when it defines only one.
+        ideas: suggestions for mutation; general ones when empty.
+
+    Raises:
+        UserError: the template or the description is empty, the template does not compile, or has no such function.
+    """
+    source = textwrap.dedent(template).strip() + "\n"
+    where = f"the template of {name}"
+    if not description.strip():
+        raise UserError(f"{name} has no description. Give its class a docstring that says what the function is for.")
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError) as error:
+        line = f" (line {error.lineno})" if isinstance(error, SyntaxError) else ""
+        raise UserError(f"Syntax error in {where}: {error}{line}. Correct the source in `template`.") from error
+    chosen = _choose(tree, function, where)
+    plain = chosen.args.posonlyargs + chosen.args.args
+    signature = f"def {chosen.name}({', '.join(argument.arg for argument in plain)}):"
+    documentation = ast.get_docstring(chosen) or ""
+    if not documentation:
+        raise UserError(f"{chosen.name} in {where} has no docstring. Say there what goes in and what comes out.")
+    imports = [ast.unparse(node) for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    return Task(
+        name=name,
+        description=" ".join(description.split()),
+        function=chosen.name,
+        arguments=tuple(argument.arg for argument in plain),
+        signature=signature,
+        docstring=documentation,
+        imports="\n".join(imports) or "import numpy as np",
+        ideas=tuple(Idea(text, "") for text in ideas or _GENERAL_IDEAS),
+        seeds=(SeedHeuristic(documentation.split("\n")[0], source),),
+    )
+
+
+def _choose(tree: ast.Module, wanted: str, where: str) -> ast.FunctionDef:
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    if wanted in functions:
+        return functions[wanted]
+    there = ", ".join(functions) or "none"
+    if wanted:
+        raise UserError(f"No function {wanted!r} in {where}. Functions there: {there}.")
+    if len(functions) != 1:
+        remedy = "Name the one that the model writes in `function`" if functions else "Define the one the model writes"
+        raise UserError(f"Cannot tell which function of {where} is wanted. Functions there: {there}. {remedy}.")
+    return next(iter(functions.values()))
