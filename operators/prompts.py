@@ -20,7 +20,7 @@ _CODE_ONLY = "Reply with the short function only."
 
 def from_task(task: Task, *, prefilled: bool) -> str:
     """i1: the task alone. With a prefilled reply the format needs no words."""
-    return f"{task.description}\nWrite this Python function:\n{_fence(_stub(task))}\n{_format(prefilled)}"
+    return f"{task.description}\nWrite this Python function:\n{_fence(stub(task))}\n{_format(prefilled)}"
 
 
 def from_parents(task: Task, parents: Sequence[Candidate], request: str, *, prefilled: bool) -> str:
@@ -83,7 +83,8 @@ def prefill_before(number: Number) -> str:
     return f"```python\n{number.before.lstrip()}"
 
 
-def _stub(task: Task) -> str:
+def stub(task: Task) -> str:
+    """The function that is asked for: imports, signature, and the facts as its docstring."""
     docstring = task.docstring.replace("\n", "\n    ")
     return f'{task.imports}\n\n{task.signature}\n    """{docstring}"""'
 

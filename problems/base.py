@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from operators.errors import UserError
 from operators.task import Task
+from problems.instances import Sets
 from problems.template import task_from_template
 
 Function = Callable[..., object]
@@ -58,6 +59,7 @@ class Problem(ABC):
         measure: what the objective is, for tables.
         maximise: whether a larger value is better.
         instances: what there is to solve, in order. Anything; a numpy array, a tuple, a dataclass.
+        sets: the sets that can be chosen by split and size; None where there is only one.
     """
 
     name: str = ""
@@ -67,6 +69,7 @@ class Problem(ABC):
     measure: str = "objective"
     maximise: bool = False
     instances: Sequence[Any]
+    sets: Sets | None = None
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -133,6 +133,7 @@ class TspConstruct(Problem):
 
     name = "tsp_construct"
     measure = "tour length"
+    sets = SETS
 
     def __init__(
         self, split: str = "train", size: int | None = None, n_instances: int | None = None, data: str | None = None

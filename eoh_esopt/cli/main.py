@@ -9,7 +9,9 @@ import sys
 import click
 
 from eoh_esopt.cli.doctor import doctor
+from eoh_esopt.cli.evaluate import evaluate
 from eoh_esopt.cli.model import model
+from eoh_esopt.cli.problem import problem
 from eoh_esopt.cli.replay import replay
 from eoh_esopt.cli.run import run
 from operators.errors import UserError
@@ -27,10 +29,12 @@ def cli() -> None:
       eoh-esopt run tsp_construct --model SmolLM2-135M-Instruct --scope norms --budget 400 --out runs/a
       eoh-esopt run --resume runs/a
       eoh-esopt replay runs/a --save adapted
+      eoh-esopt evaluate runs/a/best_heuristic.py --problem tsp_construct --split test --size 50,100
+      eoh-esopt problem check my_problem.py
     """
 
 
-for command in (run, replay, model, doctor):
+for command in (run, replay, evaluate, problem, model, doctor):
     cli.add_command(command)
 
 

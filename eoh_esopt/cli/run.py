@@ -43,6 +43,7 @@ _SAMPLING = ("temperature", "top_p", "top_k", "max_new_tokens")
 @click.option("--timeout", type=float, default=20.0, show_default=True, help="Seconds for one evaluation.")
 @click.option("--isolation", default="best", show_default=True, help="Sandbox: best, required or none.")
 @click.option("--max-batch", type=int, default=64, show_default=True, help="Most replies written at once.")
+@click.option("--data", help="Folder of published instance files.  [default: drawn from documented seeds]")
 @click.option("--workers", type=int, default=None, help="Sandbox workers.  [default: one a core]")
 @click.pass_context
 def run(
@@ -61,6 +62,7 @@ def run(
       eoh-esopt run tsp_construct --model SmolLM2-135M-Instruct --scope norms --budget 400 --out runs/a
       eoh-esopt run tsp_construct --model meta-llama/Llama-3.1-8B-Instruct --budget 1000 --out runs/b
       eoh-esopt run tsp_construct --model ./my-model --method eoh --budget 200 --seed 1 --out runs/c
+      eoh-esopt run my_problem.py --model SmolLM2-135M-Instruct --scope norms --out runs/d
       eoh-esopt run --resume runs/a
     """
     workers = (os.cpu_count() or 1) if workers is None else workers
@@ -82,9 +84,12 @@ def _start(problem: str, out: Path, workers: int, settings: dict[str, Any]) -> d
     from eoh_esopt.engine.config import RunConfig  # torch is loaded only when a run begins
     from eoh_esopt.engine.run import start
     from eoh_esopt.models.protocol import Sampling
+    from problems import registry
 
     sampling = Sampling(**{name: settings.pop(name) for name in _SAMPLING})
-    config = RunConfig(problem=problem, sampling=sampling, **settings)
+    if settings["data"] is not None:
+        settings["data"] = str(Path(settings["data"]).resolve())
+    config = RunConfig(problem=registry.absolute(problem), sampling=sampling, **settings)
     with watch() as listener:
         return start(config, out, workers=workers, listener=listener, notify=listener.say)
 

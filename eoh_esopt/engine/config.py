@@ -29,7 +29,7 @@ class RunConfig:
     """What a run is to do. Sizes of batches are in candidates.
 
     Attributes:
-        problem: name of the problem.
+        problem: name of the problem, or the path of the file that defines it.
         model: name or folder of the model.
         method: one of `METHODS`.
         budget: candidates of the search, the start population not counted.
@@ -50,6 +50,7 @@ class RunConfig:
         timeout: wall-clock limit of one evaluation, in seconds.
         isolation: best, required or none.
         max_batch: most rows generated at once.
+        data: folder of published files to take the instances from; None to draw them from their seeds.
     """
 
     problem: str
@@ -73,6 +74,7 @@ class RunConfig:
     timeout: float = 20.0
     isolation: str = "best"
     max_batch: int = 64
+    data: str | None = None
 
     def __post_init__(self) -> None:
         _choice("method", self.method, METHODS)

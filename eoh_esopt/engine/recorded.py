@@ -19,6 +19,7 @@ def outcome_fields(outcome: Outcome) -> dict[str, Any]:
         "per_instance": list(outcome.per_instance),
         "calls": outcome.calls,
         "detail": outcome.detail,
+        "trace": outcome.trace,
     }
 
 
@@ -111,4 +112,5 @@ def _outcome(event: Event) -> Outcome:
         per_instance=tuple(event["per_instance"]),
         calls=event["calls"],
         detail=event["detail"],
+        trace=event["trace"],
     )

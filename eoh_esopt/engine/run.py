@@ -30,7 +30,6 @@ from eoh_esopt.sandbox.evaluator import Evaluator
 from eoh_esopt.sandbox.limits import Limits
 from eoh_esopt.sandbox.spec import ProblemSpec
 from operators.errors import UserError
-from problems import registry
 from problems.base import Problem
 from problems.references import ceiling_of, references
 
@@ -47,7 +46,7 @@ def start(config: RunConfig, out: Path, *, workers: int, listener: Listener, not
         UserError: a setting, the model or the folder cannot be used. Nothing is written before the settings,
             the sandbox and the model have been checked.
     """
-    registry.get(config.problem)
+    _spec(config).build()
     events.check_new(out)
     with _sandbox(config, workers) as evaluator:
         model, config = load(config, notify)
@@ -97,15 +96,19 @@ def load(config: RunConfig, notify: Notify) -> tuple[TransformersModel, RunConfi
     return model, config
 
 
+def _spec(config: RunConfig) -> ProblemSpec:
+    return ProblemSpec.named(config.problem, data=config.data)
+
+
 def _sandbox(config: RunConfig, workers: int) -> Evaluator:
     limits = Limits(wall_s=config.timeout)
-    return Evaluator(ProblemSpec.named(config.problem), workers=workers, limits=limits, isolation=config.isolation)
+    return Evaluator(_spec(config), workers=workers, limits=limits, isolation=config.isolation)
 
 
 def _work(
     config: RunConfig, out: Path, model: TransformersModel, evaluator: Evaluator, listener: Listener, notify: Notify
 ) -> dict[str, Any]:
-    problem = registry.get(config.problem)
+    problem = _spec(config).build()
     earlier = events.read_events(out) if (out / events.EVENTS).exists() else []
     notify("Taking the checksum of the weights")
     base = model.checksum()

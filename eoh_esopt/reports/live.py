@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eoh_esopt.engine.listener import BatchReport, Listener
+from eoh_esopt.reports.objective import Scale
 from operators.records import Candidate, Outcome, Skip, Update
 
 _ROWS = 10
@@ -28,6 +29,7 @@ class LineListener(Listener):
 
     def __init__(self, console: Console) -> None:
         self._console = console
+        self._scale = Scale("objective", False, {}, None)
         self._began = time.monotonic()
 
     def say(self, message: str) -> None:
@@ -35,6 +37,7 @@ class LineListener(Listener):
         self._console.print(message, markup=False, highlight=False, soft_wrap=True)
 
     def on_start(self, facts: dict[str, Any]) -> None:
+        self._scale = Scale.of(facts)
         for line in headline(facts):
             self.say(line)
 
@@ -43,7 +46,7 @@ class LineListener(Listener):
         minutes = (time.monotonic() - self._began) / 60
         self.say(
             f"[{minutes:6.1f} min] {budget} {report.operator:4} {counts(report.outcomes)}  "
-            f"best {report.population[0].objective:.4f}  {decision_line(report.decision)}".rstrip()
+            f"best {self._scale.show(report.population[0].objective)}  {decision_line(report.decision)}".rstrip()
         )
 
 
@@ -63,11 +66,9 @@ class LiveListener(LineListener):
         self._updates: deque[tuple[str, ...]] = deque(maxlen=_ROWS)
         self._failures: Counter[str] = Counter()
         self._population: Sequence[Candidate] = ()
-        self._references: dict[str, float] = {}
 
     def on_start(self, facts: dict[str, Any]) -> None:
         super().on_start(facts)
-        self._references = facts["references"]
         self._total = self._progress.add_task("candidates", total=facts["config"]["budget"])
         self._batch = self._progress.add_task("batch", total=None)
         self._live.start()
@@ -85,7 +86,7 @@ class LiveListener(LineListener):
 
     def on_batch_end(self, report: BatchReport) -> None:
         self._progress.update(self._total, completed=report.ledger.candidates)
-        self._failures.update(one.status.value for one in report.outcomes if not one.valid)
+        self._failures.update(one.label for one in report.outcomes if not one.new)
         self._population = report.population
         if report.decision is not None:
             self._updates.append(update_row(report))
@@ -98,20 +99,20 @@ class LiveListener(LineListener):
     def panel(self) -> Panel:
         """The display as it stands."""
         failures = ", ".join(f"{name} {count}" for name, count in self._failures.most_common(6)) or "none"
-        parts = (self._population_table(), self._update_table(), f"failures by kind: {failures}", self._progress)
+        parts = (self._population_table(), self._update_table(), f"failures and duplicates: {failures}", self._progress)
         return Panel(Group(*parts), title="eoh-esopt")
 
     def _draw(self) -> None:
         self._live.update(self.panel())
 
     def _population_table(self) -> Table:
-        ceiling = ", ".join(f"{name} {value:.4f}" for name, value in self._references.items())
-        table = Table(title=f"Population  ({ceiling})", expand=True, title_justify="left")
-        table.add_column("objective", justify="right")
+        known = ", ".join(f"{name} {value:.4f}" for name, value in self._scale.references.items())
+        table = Table(title=f"Population  ({known})", expand=True, title_justify="left")
+        table.add_column(self._scale.measure, justify="right")
         table.add_column("from")
         table.add_column("idea", ratio=1, no_wrap=True)
         for one in self._population[:_ROWS]:
-            table.add_row(f"{one.objective:.4f}", f"{one.operator} #{one.id}", Text(one.idea))
+            table.add_row(self._scale.show(one.objective), f"{one.operator} #{one.id}", Text(one.idea))
         return table
 
     def _update_table(self) -> Table:

@@ -10,6 +10,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 
 from eoh_esopt.engine.events import BEST, EVENTS, HISTORY
+from eoh_esopt.reports.objective import Scale
 from operators.errors import UserError
 
 
@@ -23,7 +24,7 @@ def print_summary(folder: Path, summary: dict[str, Any], console: Console | None
     best, ledger = summary["best"], summary["ledger"]
     console.rule("best heuristic")
     console.print(Syntax(_best_heuristic(folder / BEST), "python", background_color="default", word_wrap=True))
-    console.print(_objectives(best["objective"], summary["references"]))
+    console.print(_objectives(best["objective"], Scale.of(summary)))
     candidates = max(ledger["candidates"], 1)
     console.print(
         f"candidates {ledger['candidates']}, valid {ledger['valid']} ({ledger['valid'] / candidates:.0%}), "
@@ -48,13 +49,12 @@ def _best_heuristic(path: Path) -> str:
         raise UserError(f"Cannot read {path}: {error}. Restore the run's folder from a copy.") from error
 
 
-def _objectives(objective: float, references: dict[str, float]) -> Table:
-    table = Table(title="objective, lower is better", title_justify="left")
+def _objectives(objective: float, scale: Scale) -> Table:
+    table = Table(title=scale.title, title_justify="left")
     table.add_column("what")
     table.add_column("value", justify="right")
-    table.add_column("gap to optimum", justify="right")
-    optimum = references.get("optimum")
-    for name, value in sorted({**references, "best heuristic found": objective}.items(), key=lambda item: item[1]):
-        gap = f"{(value - optimum) / abs(optimum):.1%}" if optimum else ""
-        table.add_row(name, f"{value:.4f}", gap)
+    table.add_column(f"gap to {scale.ceiling}" if scale.ceiling else "gap", justify="right")
+    rows = {**scale.references, "best heuristic found": scale.natural(objective)}
+    for name, value in sorted(rows.items(), key=lambda row: row[1], reverse=scale.maximise):
+        table.add_row(name, f"{value:.4f}", scale.gap(value))
     return table

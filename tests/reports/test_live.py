@@ -41,7 +41,10 @@ FACTS: dict[str, Any] = {
         "scope_elements": 35136,
     },
     "isolation": "landlock, seccomp",
+    "measure": "tour length",
+    "maximise": False,
     "references": {"optimum": 5.7106, "nearest neighbour": 7.0},
+    "ceiling": "optimum",
 }
 OK = Outcome(Status.OK, 6.5, (6.0, 7.0), 10)
 COPY = Outcome(Status.OK, 6.5, (6.0, 7.0), 10, duplicate_of=3)
@@ -120,7 +123,8 @@ def test_the_display_shows_population_updates_and_failures() -> None:
         "0.750 ± 0.250",
         "weights moved",
         "skipped: all 2 directions [had] the same",
-        "failures by kind: raised 3",
+        "failures and duplicates: ",
+        "raised 3",
         "generation 1, m1",
         "12/40",
     ):
@@ -151,7 +155,7 @@ def test_without_a_terminal_there_are_plain_lines(monkeypatch: pytest.MonkeyPatc
 
 SUMMARY: dict[str, Any] = {
     "best": {"id": 3, "operator": "m1", "idea": HOSTILE, "objective": 6.28166},
-    "references": FACTS["references"],
+    **{name: FACTS[name] for name in ("measure", "maximise", "references", "ceiling")},
     "ledger": Ledger(2, 40, 42, 1000, 500, 30, 20, 10, 3, 1).as_dict(),
     "weights_before": "a" * 64,
     "weights_after": "b" * 64,
@@ -187,5 +191,21 @@ def test_a_summary_without_its_heuristic_is_refused(tmp_path: Path) -> None:
 def test_without_a_known_optimum_no_gap_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Else a problem without a known optimum ends a run in an error, or shows a gap to nothing."""
     (tmp_path / BEST).write_text("pass\n")
-    print_summary(tmp_path, {**SUMMARY, "references": {}, "ledger": Ledger().as_dict()})
+    print_summary(tmp_path, {**SUMMARY, "references": {}, "ceiling": None, "ledger": Ledger().as_dict()})
     assert "%" not in next(line for line in capsys.readouterr().out.splitlines() if "best heuristic found" in line)
+
+
+def test_what_is_maximised_is_shown_as_people_read_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Else the value of a knapsack shows as a negative number, and the ceiling as the worst of all."""
+    (tmp_path / BEST).write_text("pass\n")
+    facts = {"measure": "total value", "maximise": True, "references": {"greedy": 40.0, "optimum": 50.0}}
+    best = {**SUMMARY["best"], "objective": -45.0}
+    print_summary(tmp_path, {**SUMMARY, **facts, "ceiling": "optimum", "best": best})
+    shown = capsys.readouterr().out
+    rows = [tuple(cell.strip() for cell in line.split("│")[1:4]) for line in shown.splitlines() if "│" in line]
+    assert rows == [
+        ("optimum", "50.0000", "0.0%"),
+        ("best heuristic found", "45.0000", "10.0%"),
+        ("greedy", "40.0000", "20.0%"),
+    ]
+    assert "total value, higher is better" in shown

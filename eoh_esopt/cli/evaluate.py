@@ -1,0 +1,124 @@
+"""`eoh-esopt evaluate`: what a heuristic in a file is worth on held-out instances."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import Progress
+
+from eoh_esopt.reports.scores import Scores, as_csv, as_json, as_table
+from eoh_esopt.sandbox.evaluator import Evaluator
+from eoh_esopt.sandbox.limits import Limits
+from eoh_esopt.sandbox.spec import ProblemSpec
+from operators.errors import UserError
+from operators.records import Outcome
+from problems import registry
+
+_Outcomes = Iterable[tuple[int, Outcome]]
+
+
+@click.command()
+@click.argument("heuristic", type=click.Path(path_type=Path))
+@click.option("--problem", required=True, help="Name from `eoh-esopt problem list`, or a .py file that defines one.")
+@click.option("--split", help="train, val or test.  [default: test where the problem has one]")
+@click.option("--size", "sizes", help="Sizes of the instances, such as 50,100.  [default: all published ones]")
+@click.option("--instances", type=int, help="The first so many of each set.  [default: 64, or all there are]")
+@click.option("--data", help="Folder of published instance files.  [default: drawn from documented seeds]")
+@click.option("--timeout", type=float, default=60.0, show_default=True, help="Seconds for each instance.")
+@click.option("--workers", type=int, help="Sandbox workers.  [default: one a core]")
+@click.option("--isolation", default="best", show_default=True, help="Sandbox: best, required or none.")
+@click.option(
+    "--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True, help="Output."
+)
+def evaluate(
+    heuristic: Path,
+    problem: str,
+    split: str | None,
+    sizes: str | None,
+    instances: int | None,
+    data: str | None,
+    timeout: float,
+    workers: int | None,
+    isolation: str,
+    form: str,
+) -> None:
+    """Score the heuristic in the file HEURISTIC, in the sandbox, instance by instance.
+
+    Exit code 0 when every instance was solved, 1 when one was not.
+
+    \b
+    Examples:
+      eoh-esopt evaluate runs/a/best_heuristic.py --problem tsp_construct --split test --size 50,100
+      eoh-esopt evaluate mine.py --problem kp_construct --size 200 --format csv > values.csv
+      eoh-esopt evaluate mine.py --problem my_problem.py --timeout 5 --workers 4
+    """
+    code = _read(heuristic)
+    workers = (os.cpu_count() or 1) if workers is None else workers
+    specs = list(_sets(registry.absolute(problem), split, _parse(sizes), instances, data))
+    found = []
+    for set_name, spec in specs:
+        with Evaluator(spec, workers=workers, limits=Limits(wall_s=timeout), isolation=isolation) as evaluator:
+            loaded = spec.build()
+            with _bar(set_name, len(loaded.instances)) as follow:
+                outcomes = dict(follow(evaluator.evaluate_each(code)))
+        found.append(Scores.of(loaded, set_name, outcomes))
+    _print(found, form)
+    raise SystemExit(0 if all(scores.complete for scores in found) else 1)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise UserError(f"Cannot read the heuristic {path}: {error}. Give a Python file in UTF-8.") from error
+
+
+def _parse(sizes: str | None) -> list[int]:
+    try:
+        return [int(size) for size in sizes.split(",")] if sizes else []
+    except ValueError as error:
+        raise UserError(f"--size takes whole numbers with commas between them, not {sizes!r}.") from error
+
+
+def _sets(
+    problem: str, split: str | None, sizes: Sequence[int], instances: int | None, data: str | None
+) -> Iterator[tuple[str, ProblemSpec]]:
+    """Name and spec of each set that is asked for. All are built once, so that a mistake shows before the work."""
+    published = registry.get(problem).sets
+    if published is not None:
+        split = split or "test"
+        sizes = sizes or published.sizes(split)
+    chosen: Sequence[int | None] = sizes or [None]
+    for size in chosen:
+        spec = ProblemSpec.named(problem, split=split, size=size, n_instances=instances, data=data)
+        spec.build()
+        yield f"{split or ''}{size or ''}" or "all", spec
+
+
+@contextmanager
+def _bar(what: str, total: int) -> Iterator[Callable[[_Outcomes], _Outcomes]]:
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(what, total=total)
+
+        def follow(outcomes: _Outcomes) -> _Outcomes:
+            for one in outcomes:
+                progress.advance(task)
+                yield one
+
+        yield follow
+
+
+def _print(found: Sequence[Scores], form: str) -> None:
+    if form == "json":
+        click.echo(as_json(found))
+    elif form == "csv":
+        click.echo(as_csv(found))
+    else:
+        for scores in found:
+            Console().print(as_table(scores))
