@@ -158,7 +158,7 @@ class TspConstruct(Problem):
 
     @property
     def baselines(self) -> Mapping[str, Callable[[Any], float]]:
-        """Tour constructions, each also improved by 2-opt."""
+        """Tour constructions, the best of them also improved by 2-opt."""
         return tours.BASELINES
 
     def solve(self, instance: Cities, function: Function) -> Decisions:
