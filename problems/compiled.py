@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from numba import njit
 
@@ -17,7 +17,6 @@ def compiled(function: F) -> F:
     folder it may write to (a read-only installation without a home folder) each process compiles for itself.
     """
     try:
-        fast: F = njit(nogil=True, cache=True)(function)
+        return cast(F, njit(nogil=True, cache=True)(function))
     except RuntimeError:
-        fast = njit(nogil=True)(function)
-    return fast
+        return cast(F, njit(nogil=True)(function))
