@@ -71,11 +71,16 @@ def numbers(task: Task, code: str) -> list[Number]:
     tokens = list(tokenize.generate_tokens(io.StringIO(code).readline))
     for token, following in pairwise(tokens):
         inside = inside or (token.string == "def" and following.string.startswith(task.function))
-        if inside and token.type == tokenize.NUMBER and "." in token.string and float(token.string) != 0:
+        if inside and token.type == tokenize.NUMBER and _is_fraction(token.string):
             row, column = token.start
             before = "".join(lines[: row - 1]) + lines[row - 1][:column]
             found.append(Number(token.string, before.rstrip()))
     return found
+
+
+def _is_fraction(text: str) -> bool:
+    """Whether a number is written with a point, and is neither zero nor imaginary."""
+    return "." in text and text[-1] not in "jJ" and float(text) != 0
 
 
 def prefill_before(number: Number) -> str:
@@ -85,8 +90,9 @@ def prefill_before(number: Number) -> str:
 
 def stub(task: Task) -> str:
     """The function that is asked for: imports, signature, and the facts as its docstring."""
-    docstring = task.docstring.replace("\n", "\n    ")
-    return f'{task.imports}\n\n{task.signature}\n    """{docstring}"""'
+    docstring = task.docstring.replace('"""', "'''").replace("\n", "\n    ")
+    end = " " if docstring.endswith('"') else ""
+    return f'{task.imports}\n\n{task.signature}\n    """{docstring}{end}"""'
 
 
 def _fence(code: str) -> str:

@@ -27,6 +27,9 @@ Decisions = NDArray[Any]
 
 EVALUATION_SEED = 1234
 
+_NO_NUMBERS = (bool, np.bool_, np.timedelta64)
+"""What Python and numpy count among the integers, but nobody means as a number."""
+
 
 class BadReturn(Exception):
     """A candidate's function returned something the problem cannot use; the message says what."""
@@ -137,7 +140,7 @@ class Problem(ABC):
             UserError: `score` returned something that is no number.
         """
         value: object = self.score(instance, decisions)
-        if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+        if isinstance(value, _NO_NUMBERS) or not isinstance(value, int | float | np.integer | np.floating):
             raise UserError(
                 f"score of {self.name} returned {name_of(value)}, expected one number. "
                 "Return the value of this instance alone, a float."
@@ -153,16 +156,19 @@ def as_decisions(value: ArrayLike, problem: str) -> Decisions:
     """What `solve` returned, as an int64 or float64 array of its own.
 
     Raises:
-        WrongShape: it holds something else than real numbers, or rows of different lengths.
+        WrongShape: it holds something else than real numbers, integers that int64 cannot hold, or rows of different
+            lengths.
     """
     try:
         array = np.asarray(value)
     except (TypeError, ValueError) as error:
         raise WrongShape(f"the decisions of {problem} are no array: {error}") from None
+    if array.dtype == np.uint64 and (array > np.iinfo(np.int64).max).any():
+        raise WrongShape(f"the decisions of {problem} hold integers beyond 64 bits with a sign")
     if array.dtype.kind in "biu":
-        return np.ascontiguousarray(array, dtype=np.int64)
+        return np.array(array, dtype=np.int64, order="C")
     if array.dtype.kind == "f":
-        return np.ascontiguousarray(array, dtype=np.float64)
+        return np.array(array, dtype=np.float64, order="C")
     raise WrongShape(f"the decisions of {problem} are {name_of(value)}, expected integers or floats")
 
 
@@ -182,7 +188,7 @@ def as_node(value: object, what: str) -> int:
     """
     if type(value) is int:
         return value
-    if isinstance(value, np.integer):
+    if isinstance(value, np.integer) and not isinstance(value, _NO_NUMBERS):
         return int(value)
     if isinstance(value, np.ndarray) and value.ndim == 0 and np.issubdtype(value.dtype, np.integer):
         return int(value)
@@ -200,7 +206,7 @@ def as_real(value: object, what: str) -> float:
     """
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+    if isinstance(value, _NO_NUMBERS) or not isinstance(value, int | float | np.integer | np.floating):
         raise WrongShape(f"{what} returned {name_of(value)}, expected a number")
     try:
         number = float(value)

@@ -122,7 +122,7 @@ class Sets:
         try:
             loaded = np.load(path, allow_pickle=False)
             raw = loaded if isinstance(loaded, np.ndarray) else loaded[loaded.files[0]]
-        except (OSError, ValueError, EOFError, IndexError) as error:
+        except Exception as error:  # a damaged file makes numpy and zipfile raise all sorts of errors
             raise UserError(f"Cannot read {path}: {error}. Restore the file from a copy.") from error
         self._check(raw, path, size)
         return raw

@@ -31,20 +31,23 @@ def task_from_template(
         ideas: suggestions for mutation; general ones when empty.
 
     Raises:
-        UserError: the template or the description is empty, the template does not compile, or has no such function.
+        UserError: the template or the description is empty, the template does not compile or has no such function, or
+            an argument of it has a default or a star; or the ideas are no list.
     """
     source = textwrap.dedent(template).strip() + "\n"
     where = f"the template of {name}"
     if not description.strip():
         raise UserError(f"{name} has no description. Give its class a docstring that says what the function is for.")
+    if isinstance(ideas, str):
+        raise UserError(f"`ideas` of {name} is one text. Give a list of sentences.")
     try:
-        tree = ast.parse(source)
+        tree = ast.parse(source, "template")
+        compile(tree, "template", "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
-        line = f" (line {error.lineno})" if isinstance(error, SyntaxError) else ""
-        raise UserError(f"Syntax error in {where}: {error}{line}. Correct the source in `template`.") from error
+        what = f"{error.msg} (line {error.lineno})" if isinstance(error, SyntaxError) else error
+        raise UserError(f"Syntax error in {where}: {what}. Correct the source in `template`.") from error
     chosen = _choose(tree, function, where)
-    plain = chosen.args.posonlyargs + chosen.args.args
-    signature = f"def {chosen.name}({', '.join(argument.arg for argument in plain)}):"
+    arguments = _arguments(chosen, where)
     documentation = ast.get_docstring(chosen) or ""
     if not documentation:
         raise UserError(f"{chosen.name} in {where} has no docstring. Say there what goes in and what comes out.")
@@ -53,13 +56,24 @@ def task_from_template(
         name=name,
         description=" ".join(description.split()),
         function=chosen.name,
-        arguments=tuple(argument.arg for argument in plain),
-        signature=signature,
+        arguments=arguments,
+        signature=f"def {chosen.name}({', '.join(arguments)}):",
         docstring=documentation,
         imports="\n".join(imports) or "import numpy as np",
         ideas=tuple(Idea(text, "") for text in ideas or _GENERAL_IDEAS),
         seeds=(SeedHeuristic(documentation.split("\n")[0], source),),
     )
+
+
+def _arguments(chosen: ast.FunctionDef, where: str) -> tuple[str, ...]:
+    """The names of the arguments. The model is told no more, so each has to stand for one value that is passed."""
+    given = chosen.args
+    if given.vararg or given.kwarg or given.kwonlyargs or given.defaults:
+        raise UserError(
+            f"{chosen.name} in {where} has arguments with a default or a star. "
+            "Give it one plain argument for each value that `solve` passes."
+        )
+    return tuple(argument.arg for argument in given.posonlyargs + given.args)
 
 
 def _choose(tree: ast.Module, wanted: str, where: str) -> ast.FunctionDef:

@@ -58,6 +58,7 @@ def evaluate(
       eoh-esopt evaluate mine.py --problem my_problem.py --timeout 5 --workers 4
     """
     code = _read(heuristic)
+    data = None if data is None else str(Path(data).resolve())  # workers have another working folder
     workers = (os.cpu_count() or 1) if workers is None else workers
     specs = list(_sets(registry.absolute(problem), split, _parse(sizes), instances, data))
     found = []

@@ -35,7 +35,7 @@ def pack(arrays: Sequence[Decisions]) -> bytes:
 
 
 def unpack(data: bytes, count: int) -> list[Decisions]:
-    """The arrays in bytes of any origin.
+    """The arrays in bytes of any origin, copies that may be written to.
 
     Args:
         data: what `pack` made, or anything else.
@@ -57,7 +57,7 @@ def unpack(data: bytes, count: int) -> list[Decisions]:
             size = math.prod(shape)
             if size * 8 > len(data) - place:
                 raise WrongShape(f"decisions of shape {shape} in {len(data) - place} bytes")
-            arrays.append(np.frombuffer(data, _TYPES[kind], size, place).reshape(shape))
+            arrays.append(np.frombuffer(data, _TYPES[kind], size, place).reshape(shape).copy())
             place += size * 8
     except (struct.error, ValueError) as error:
         raise WrongShape(f"decisions for {len(arrays)} of {count} instances") from error

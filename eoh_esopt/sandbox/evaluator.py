@@ -57,6 +57,7 @@ class Evaluator:
         _check(workers, isolation)
         self._spec, self._limits, self._mode = spec, limits, isolation
         self._problem = spec.build()
+        _ = self._problem.task  # what is wrong with a template is said here, and blamed on no candidate
         self._folder = Path(tempfile.mkdtemp(prefix="eoh-esopt-"))
         self._slots: list[Worker | None] = [None] * workers
         self._evaluating = False

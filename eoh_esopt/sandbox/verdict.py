@@ -47,7 +47,7 @@ def judge(
         chosen: the instances it ran on; all when None.
 
     Raises:
-        Broken: the worker could not run the candidate.
+        Broken: the worker could not run the candidate, or there is no memory to score it.
         UserError: the problem's own `score` is wrong.
     """
     chosen = range(len(problem.instances)) if chosen is None else chosen
@@ -120,8 +120,10 @@ def _scored(data: bytes, calls: int, problem: Problem, chosen: Sequence[int]) ->
 def _objective(problem: Problem, index: int, decisions: Decisions) -> float:
     try:
         value = problem.objective(problem.instances[index], decisions)
-    except (BadReturn, UserError, MemoryError):
+    except (BadReturn, UserError):
         raise
+    except MemoryError as error:
+        raise Broken(f"score of {problem.name} ran out of memory") from error
     except Exception as error:  # a user's `score` may not expect what a forger sends; the place is named
         raise BadReturn(f"score of {problem.name} raised {type(error).__name__}: {error}") from error
     if not math.isfinite(value):

@@ -26,6 +26,7 @@ from problems.references import ceiling_of, references
 _SLOW_S = 20.0
 _MARGIN = 10.0
 _SHORTEST_S = 2.0
+_ACCEPTED = "accepted"
 
 
 class Verdict(Enum):
@@ -66,34 +67,20 @@ def check_problem(name: str, timeout: float, isolation: str = "best") -> Iterato
     except UserError as error:
         yield CheckFinding("file", Verdict.ERROR, _with_cause(error))
         return
-    except Exception as error:  # noqa: BLE001 - the user's own constructor
-        yield CheckFinding("file", Verdict.ERROR, _trace(error))
-        return
     yield CheckFinding("file", Verdict.FINE, f"{problem.name} loads in {time.perf_counter() - began:.2f} s")
     yield CheckFinding("template", Verdict.FINE, f"{task.signature} {len(task.seeds)} seed heuristics")
-    instances = _instances(problem)
-    yield instances
-    if instances.verdict is Verdict.ERROR:
-        return
+    yield CheckFinding("instances", Verdict.FINE, f"{len(problem.instances)}")
     yield from _sandboxed(name, problem, timeout, isolation)
-
-
-def _instances(problem: Problem) -> CheckFinding:
-    try:
-        count = len(problem.instances)
-    except (AttributeError, TypeError):
-        return CheckFinding("instances", Verdict.ERROR, "no sequence `instances`. Set self.instances in __init__.")
-    if not count:
-        return CheckFinding("instances", Verdict.ERROR, "there are none. Put at least one into self.instances.")
-    return CheckFinding("instances", Verdict.FINE, f"{count}")
 
 
 def _sandboxed(name: str, problem: Problem, timeout: float, isolation: str) -> Iterator[CheckFinding]:
     limits = Limits(wall_s=timeout)
     codes = [seed.code for seed in problem.task.seeds]
+    stage = "sandbox"
     try:
         with Evaluator(ProblemSpec.named(name), workers=1, limits=limits, isolation=isolation) as evaluator:
-            yield CheckFinding("sandbox", Verdict.FINE, evaluator.isolation_level)
+            yield CheckFinding(stage, Verdict.FINE, evaluator.isolation_level)
+            stage = "score"
             list(evaluator.evaluate(codes[:1]))
             first, seconds = [], []
             for code in codes:
@@ -102,7 +89,7 @@ def _sandboxed(name: str, problem: Problem, timeout: float, isolation: str) -> I
                 seconds.append(time.perf_counter() - began)
             second = dict(evaluator.evaluate(codes))
     except UserError as error:
-        yield CheckFinding("score", Verdict.ERROR, _with_cause(error))
+        yield CheckFinding(stage, Verdict.ERROR, _with_cause(error))
         return
     for seed, outcome in zip(problem.task.seeds, first, strict=True):
         yield _seed(problem, seed.idea, outcome)
@@ -132,7 +119,7 @@ def _why(problem: Problem, code: str, outcome: Outcome) -> Iterator[CheckFinding
         function = _function(problem, code)
         for instance in problem.instances:
             problem.objective(instance, as_decisions(problem.solve(instance, function), problem.name))
-    except Exception as error:  # noqa: BLE001 - the user's own solve and score
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's own solve and score
         yield CheckFinding("traceback", Verdict.ERROR, _trace(error))
 
 
@@ -158,14 +145,19 @@ def _forgeries(problem: Problem, code: str, honest: Outcome) -> Iterator[CheckFi
     """Whatever a hostile candidate may send in place of decisions has to be refused, or be worth no more."""
     instance = problem.instances[0]
     decisions = as_decisions(problem.solve(instance, _function(problem, code)), problem.name)
-    wrong = []
+    wrong: list[str] = []
+    strange: list[str] = []
     for what, forged in _forged(decisions).items():
         complaint = _complaint(problem, instance, forged, honest.per_instance[0])
         if complaint:
-            wrong.append(f"{what}: {complaint}")
-    if wrong:
+            legal = complaint.startswith(_ACCEPTED) and np.isfinite(forged).all() and forged.shape == decisions.shape
+            (strange if legal else wrong).append(f"{what}: {complaint}")
+    if strange and not wrong:
+        doubt = "If these are no solutions, refuse them in score; if they are, the template is a weak start."
+        yield CheckFinding("forged decisions", Verdict.WARNING, "\n".join([*strange, doubt]))
+    elif wrong:
         remedy = "Check shape, type and every rule in score, and raise problems.InvalidSolution."
-        yield CheckFinding("forged decisions", Verdict.ERROR, "\n".join([*wrong, remedy]))
+        yield CheckFinding("forged decisions", Verdict.ERROR, "\n".join([*wrong, *strange, remedy]))
     else:
         yield CheckFinding("forged decisions", Verdict.FINE, "refused, or worth no more than the template")
 
@@ -195,7 +187,7 @@ def _complaint(problem: Problem, instance: Any, forged: Decisions, honest: float
     except Exception as error:  # noqa: BLE001 - the user's own score
         return f"score raised {type(error).__name__}: {error}"
     better = math.isfinite(value) and value < honest  # what is not finite is refused by whoever asked for the score
-    return f"accepted, and better than the template ({problem.natural(value):.6g})" if better else ""
+    return f"{_ACCEPTED}, and better than the template ({problem.natural(value):.6g})" if better else ""
 
 
 def _time(seconds: float) -> CheckFinding:
@@ -219,8 +211,8 @@ def _with_cause(error: UserError) -> str:
 
 
 def _trace(error: BaseException) -> str:
-    """The traceback, from the first frame that is the user's."""
-    frames = traceback.extract_tb(error.__traceback__)
+    """The traceback, from the first frame that is the user's; a syntax error says its place by itself."""
+    frames = [] if isinstance(error, SyntaxError) else list(traceback.extract_tb(error.__traceback__))
     ours = ("importlib", str(Path(registry.__file__)), str(Path(__file__).parents[1]))
     theirs = list(dropwhile(lambda frame: any(part in frame.filename for part in ours), frames))
     lines = traceback.format_list(theirs or frames) + traceback.format_exception_only(error)

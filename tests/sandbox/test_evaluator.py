@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import struct
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eoh_esopt.sandbox import frames, verdict
+from eoh_esopt.sandbox import arrays, frames, verdict
 from eoh_esopt.sandbox.evaluator import MAX_SOURCE_BYTES, Evaluator, describe
 from eoh_esopt.sandbox.limits import Limits
 from eoh_esopt.sandbox.spec import ProblemSpec
@@ -24,6 +27,14 @@ LIMITS = Limits(wall_s=10, memory_bytes=512 * 1024**2)
 HEAD = "def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):\n"
 NEAREST = HEAD + "    return unvisited_nodes[0]\n"
 FARTHEST = NEAREST.replace("[0]", "[-1]")
+DRAWING = {
+    "stateless": NEAREST,
+    "random": "import random\n" + HEAD + "    return random.choice(unvisited_nodes)\n",
+    "numpy": "import numpy as np\n" + HEAD + "    return np.random.choice(unvisited_nodes)\n",
+    "both": "import random\nimport numpy as np\nrandom.random()\nnp.random.rand(9)\n"
+    + HEAD
+    + "    return unvisited_nodes[int(random.random() * np.random.rand() * len(unvisited_nodes))]\n",
+}
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +106,44 @@ def test_error_names_the_line_of_the_candidate(evaluator: Evaluator) -> None:
     assert outcome.detail.endswith("(line 4)")
 
 
+def test_trace_goes_through_the_candidates_lines(evaluator: Evaluator) -> None:
+    """A user would not learn which of the heuristic's own calls led to the error."""
+    helpers = "def helper(depth):\n    return deeper(depth)\n\n\ndef deeper(x):\n    return 1 / x\n"
+    code = HEAD + "    return helper(0)\n\n\n" + helpers
+    [outcome] = run(evaluator, code)
+    assert outcome.trace.split("\n") == [
+        "line 2, in select_next_node: return helper(0)",
+        "line 6, in helper: return deeper(depth)",
+        "line 10, in deeper: return 1 / x",
+        "ZeroDivisionError: division by zero",
+    ]
+    assert run(evaluator, NEAREST)[0].trace == ""
+
+
+HOSTILE_ERRORS = {
+    "many lines": "return '\\n' * 9 + '\\x1b[2J' + 'x' * 10**6",
+    "no text": "raise ValueError",
+    "wrong type": "return 3",
+    "endless": "return str(self)",
+    "surrogates": "return '\\udc80' * 300",
+    "wide": "return chr(0x1F600) * 10**4",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_ERRORS)
+def test_trace_is_short_and_printable(name: str, evaluator: Evaluator) -> None:
+    """The terminal of whoever reads a report would be steered by a candidate, or the log flooded."""
+    error = f"class Evil(Exception):\n    def __str__(self):\n        {HOSTILE_ERRORS[name]}\n"
+    deep = HEAD + f"    down(300)  # {'#' * 999}\n\ndef down(left):\n    if not left: raise Evil\n    down(left - 1)\n"
+    [outcome] = run(evaluator, error + deep)
+    assert outcome.status is Status.RAISED, outcome
+    lines = outcome.trace.split("\n")
+    assert 2 <= len(lines) <= 20
+    assert all(line.isprintable() and len(line) <= 200 for line in [*lines, outcome.detail])
+    assert outcome.detail.startswith("Evil: ")
+    assert sum(line.startswith("line 9, in down: down(left - 1)") for line in lines) >= 3, lines
+
+
 def test_timeout_tells_the_calls_that_returned() -> None:
     """A heuristic that is merely slow would look as bad as one that never returns."""
     code = HEAD + "    while len(unvisited_nodes) < 7: pass\n    return unvisited_nodes[0]\n"
@@ -156,13 +205,98 @@ def test_iteration_may_be_left_and_begun_again(evaluator: Evaluator) -> None:
     assert list(evaluator.evaluate([])) == []
 
 
+def each(evaluator: Evaluator, code: str) -> list[Outcome]:
+    found = dict(evaluator.evaluate_each(code))
+    return [found[index] for index in range(3)]
+
+
+@pytest.mark.parametrize("name", DRAWING)
+def test_each_instance_alone_has_the_same_value(name: str, evaluator: Evaluator) -> None:
+    """The values of `eoh-esopt evaluate` would not be those that the search saw."""
+    [whole] = run(evaluator, DRAWING[name])
+    found = each(evaluator, DRAWING[name])
+    assert tuple(one.objective for one in found) == whole.per_instance
+    assert all(one.per_instance == (one.objective,) for one in found)
+    assert sum(one.calls for one in found) == whole.calls
+    assert len(set(whole.per_instance)) == 3
+
+
+def test_instances_do_not_wait_for_each_other() -> None:
+    """Values would depend on the number of workers, and a slow instance would hold up the others."""
+    with Evaluator(SPEC, workers=3, limits=LIMITS) as three, Evaluator(SPEC, workers=1, limits=LIMITS) as one:
+        for code in DRAWING.values():
+            assert each(three, code) == each(one, code)
+
+
+@pytest.mark.parametrize("failing", [0, 2])
+def test_one_failing_instance_does_not_hide_the_others(failing: int) -> None:
+    """A user would not learn on which instance a heuristic fails, nor what it is worth on the rest."""
+    problem = TspConstruct(size=10, n_instances=3)
+    here = f"    if distance_matrix[0][1] == {float(problem.instances[failing].distances[0][1])!r}:\n"
+    with Evaluator(SPEC, workers=2, limits=Limits(wall_s=1.5)) as evaluator:
+        expected = each(evaluator, NEAREST)
+        for then, status in (("raise KeyError", Status.RAISED), ("while True: pass", Status.TIMEOUT)):
+            found = each(evaluator, HEAD + here + f"        {then}\n" + NEAREST.removeprefix(HEAD))
+            assert found[failing].status is status
+            assert found[:failing] == expected[:failing]
+            assert found[failing + 1 :] == expected[failing + 1 :]
+
+
+@pytest.mark.parametrize("name", ["surrogate", "too long", "syntax"])
+def test_a_refused_source_is_refused_on_each_instance(name: str, evaluator: Evaluator) -> None:
+    """A report would have no rows, or end in an error, for a file that is no heuristic."""
+    code, status, fragment, _ = CASES[name]
+    for outcome in each(evaluator, code):
+        assert outcome.status is status
+        assert fragment in outcome.detail
+
+
+def test_each_instance_may_be_left_and_begun_again(evaluator: Evaluator) -> None:
+    """An interrupted evaluation would leave an evaluator that cannot be used, or hand out stale outcomes."""
+    iterator = evaluator.evaluate_each(FARTHEST)
+    next(iterator)
+    with pytest.raises(RuntimeError, match="in use"):
+        list(evaluator.evaluate_each(NEAREST))
+    iterator.close()
+    assert tuple(one.objective for one in each(evaluator, NEAREST)) == run(evaluator, NEAREST)[0].per_instance
+
+
+def descendants() -> set[int]:
+    """Processes that this one or its children started."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+    found = {os.getpid()}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are counted in /proc")
+def test_leaving_early_ends_what_runs() -> None:
+    """Candidates of an interrupted evaluation would go on and take the machine's cores."""
+    problem, before = TspConstruct(size=10, n_instances=3), descendants()
+    first = float(problem.instances[0].distances[0][1])
+    sleeping = "import time\n" + HEAD + f"    if distance_matrix[0][1] != {first!r}: time.sleep(60)\n"
+    with Evaluator(SPEC, workers=2, limits=Limits(wall_s=60)) as evaluator:
+        iterator = evaluator.evaluate_each(sleeping + NEAREST.removeprefix(HEAD))
+        assert next(iterator)[0] == 0
+        busy = descendants() - before
+        iterator.close()
+        assert len(descendants() - before) <= len(busy) - 3, "guardian, zygote and candidate"
+        assert tuple(one.objective for one in each(evaluator, NEAREST)) == run(evaluator, NEAREST)[0].per_instance
+    assert descendants() <= before
+
+
 def test_closed_evaluator_says_so() -> None:
     """Using an evaluator after its end would hang or start processes nobody ends."""
     with Evaluator(SPEC, workers=1, limits=LIMITS) as evaluator:
         pass
     evaluator.close()
-    with pytest.raises(RuntimeError, match="closed"):
-        list(evaluator.evaluate([NEAREST]))
+    for iterator in (evaluator.evaluate([NEAREST]), evaluator.evaluate_each(NEAREST)):
+        with pytest.raises(RuntimeError, match="closed"):
+            list(iterator)
 
 
 def test_wrong_arguments_are_named() -> None:
@@ -193,6 +327,7 @@ def test_any_answer_is_an_outcome(body: bytes) -> None:
     assert report(body).status is Status.KILLED
 
 
+TOURS = arrays.pack([np.arange(5)] * 2)
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
     lambda inner: st.lists(inner),
@@ -205,15 +340,14 @@ json_values = st.recursive(
     st.sampled_from(["int64", "float64", "object", "O8"]) | json_values,
     st.sampled_from([[2, 5], [10], [2, 5, 1], [-2, -5], [True, 10]]) | json_values,
     json_values,
-    st.binary(min_size=80, max_size=80) | st.just(np.tile(np.arange(5), 2).tobytes()),
+    st.binary(min_size=80, max_size=80) | st.sampled_from([TOURS, TOURS[:-1], TOURS.replace(b"\3", b"\4")]),
 )
 def test_any_header_is_an_outcome(status: object, dtype: object, shape: object, detail: object, data: bytes) -> None:
     """A well-formed frame with absurd contents would end the search, or be scored without a check."""
     outcome = report(frames.pack({"status": status, "dtype": dtype, "shape": shape, "detail": detail}, data))
     assert outcome.calls == 6
     assert outcome.detail.isprintable()
-    if outcome.valid:
-        assert np.array_equal(np.sort(np.frombuffer(data, dtype=np.int64).reshape(2, 5)), [range(5)] * 2)
+    assert outcome.valid == (status == "ok" and data == TOURS)
     assert outcome.status not in (Status.INFRASTRUCTURE, Status.NO_CODE, Status.TIMEOUT)
 
 
