@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("problem", nargs="*", default=list(_PLAIN), help="which problems; all by default")
     parser.add_argument("--seconds", type=float, default=10.0, help="time spent on each side")
     arguments = parser.parse_args()
-    print("| problem | plain, ms | ours, ms | ratio | candidate's own calls, share of ours | in the sandbox, ms | added |")
+    print("| problem | plain, ms | ours, ms | ratio | candidate's own calls | sandboxed, ms | added |")
     print("|---|---|---|---|---|---|---|")
     for name in arguments.problem:
         print(_row(name, arguments.seconds), flush=True)

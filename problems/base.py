@@ -30,6 +30,9 @@ EVALUATION_SEED = 1234
 _NO_NUMBERS = (bool, np.bool_, np.timedelta64)
 """What Python and numpy count among the integers, but nobody means as a number."""
 
+_MAX_BITS = 256
+"""Of an integer that is still put into a message."""
+
 
 class BadReturn(Exception):
     """A candidate's function returned something the problem cannot use; the message says what."""
@@ -187,6 +190,8 @@ def as_node(value: object, what: str) -> int:
         WrongShape: the value is anything else that is no integer.
     """
     if type(value) is int:
+        if value.bit_length() > _MAX_BITS:
+            raise WrongShape(f"{what} returned an integer of {value.bit_length()} bits, expected an integer id")
         return value
     if isinstance(value, np.integer) and not isinstance(value, _NO_NUMBERS):
         return int(value)

@@ -35,9 +35,6 @@ _FILE = "<candidate>"
 _DETAIL = 200
 _FRAMES = 8
 
-NOT_ENCLOSED = "not_enclosed"
-"""Status of an answer in place of the candidate's: a wall could not be put up, so it never ran."""
-
 
 class Failure(Exception):
     """The end of an evaluation that is no success."""
@@ -82,9 +79,8 @@ def answer(problem: Problem, code: str, progress: Progress, chosen: Sequence[int
         body = arrays.pack(decide(problem, code, progress, chosen))
         return frames.pack({"status": Status.OK.value}, body)
     except Failure as failure:
-        return frames.pack(
-            {"status": failure.status.value, "detail": failure.detail}, failure.trace.encode(errors="replace")
-        )
+        header = {"status": failure.status.value, "detail": failure.detail[:_DETAIL]}
+        return frames.pack(header, failure.trace.encode(errors="replace"))
 
 
 def decide(problem: Problem, code: str, progress: Progress, chosen: Sequence[int]) -> list[Decisions]:
@@ -177,7 +173,7 @@ def _describe(error: BaseException, code: str) -> tuple[str, str]:
         text = str(error)
     except BaseException:  # noqa: BLE001 - the candidate's own __str__
         text = "(its text cannot be read)"
-    name = type.__getattribute__(type(error), "__name__")
+    name = type.__dict__["__name__"].__get__(type(error))[: _DETAIL // 2]  # not what its metaclass may say
     lines, way, last = code.split("\n"), [], 0
     traceback = error.__traceback__
     while traceback is not None:

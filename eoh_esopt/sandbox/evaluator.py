@@ -100,7 +100,6 @@ class Evaluator:
 
         Raises:
             RuntimeError: another iteration is under way, or the evaluator is closed.
-            UserError: the problem's own `score` is wrong.
         """
         jobs: deque[Job] = deque()
         refused = []
@@ -119,7 +118,7 @@ class Evaluator:
         instances gets the same values as from `evaluate`.
 
         Raises:
-            RuntimeError, UserError: as `evaluate`.
+            RuntimeError: as `evaluate`.
         """
         source, refusal = _encode(code)
         indices = range(len(self._problem.instances))

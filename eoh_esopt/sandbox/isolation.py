@@ -21,6 +21,7 @@ from eoh_esopt.sandbox.limits import Limits
 MODES = ("best", "required", "none")
 ANSWER_FD = 3
 _OPEN_FILES = 64
+_TASKS = 128
 _REQUIRED = ("landlock", "seccomp", "capabilities")
 
 
@@ -50,6 +51,8 @@ class Plan:
         ruleset: descriptor of the Landlock rules, or None.
         filtered: whether to install the seccomp filter.
         scratch: an empty folder to stand in.
+        counted: whether to cap the number of threads: possible where the candidate's user is counted by itself, in a
+            namespace. The kernel exempts root.
     """
 
     limits: Limits
@@ -58,6 +61,7 @@ class Plan:
     ruleset: int | None
     filtered: bool
     scratch: str
+    counted: bool
 
 
 def summary(layers: Iterable[Layer]) -> str:
@@ -92,7 +96,7 @@ def prepare(mode: str, limits: Limits, namespaces: Layer, scratch: str) -> tuple
     capabilities = off or ("" if syscalls.capset_known() else f"unknown on {syscalls.MACHINE}") or _attempt(_lock)
     ruleset, files = (None, off) if off else _ruleset()
     filtering = off or ("" if seccomp.known() else f"unknown on {syscalls.MACHINE}") or _attempt(_filter)
-    plan = Plan(limits, _address_space(), not capabilities, ruleset, not filtering, scratch)
+    plan = Plan(limits, _address_space(), not capabilities, ruleset, not filtering, scratch, namespaces.on)
     layers = [
         Layer("process limits", True, "memory, CPU time, open files, file size 0, empty environment"),
         Layer("capabilities", not capabilities, capabilities or "none held, none to be gained"),
@@ -220,6 +224,8 @@ def _limit(plan: Plan) -> None:
     }
     if plan.address_space:
         caps[resource.RLIMIT_AS] = plan.address_space + plan.limits.memory_bytes
+    if plan.counted:
+        caps[resource.RLIMIT_NPROC] = _TASKS
     for kind, cap in caps.items():
         _, hard = resource.getrlimit(kind)
         cap = cap if hard == resource.RLIM_INFINITY else min(cap, hard)

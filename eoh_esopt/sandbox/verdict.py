@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from eoh_esopt.sandbox import arrays, frames
-from eoh_esopt.sandbox.candidate import NOT_ENCLOSED
 from eoh_esopt.sandbox.limits import Limits
 from operators.errors import UserError
 from operators.records import Outcome, Status
@@ -52,7 +51,7 @@ def judge(
     """
     chosen = range(len(problem.instances)) if chosen is None else chosen
     if report["end"] == "broken":
-        raise Broken(str(report["why"]))
+        raise Broken(printable(report["why"]))
     calls = max(int(report["calls"]), 0)
     calls = calls if problem.n_calls is None else min(calls, problem.n_calls)
     if report["end"] == "timeout":
@@ -96,8 +95,6 @@ def _answer(body: bytes, calls: int, problem: Problem, chosen: Sequence[int]) ->
     except frames.BadFrame as error:
         return Outcome(Status.KILLED, calls=calls, detail=f"malformed answer: {error}")
     status = header.get("status")
-    if status == NOT_ENCLOSED:
-        raise Broken(printable(header.get("detail", "")))
     if status == Status.OK.value:
         return _scored(data, calls, problem, chosen)
     if isinstance(status, str) and status in _REPORTABLE:
@@ -114,14 +111,20 @@ def _scored(data: bytes, calls: int, problem: Problem, chosen: Sequence[int]) ->
     except BadReturn as error:
         detail = f"instance {chosen[len(values)]}: {error}" if len(values) < len(chosen) else str(error)
         return Outcome(_STATUS_OF.get(type(error), Status.INVALID_SOLUTION), calls=calls, detail=printable(detail))
-    return Outcome(Status.OK, math.fsum(values) / len(values), tuple(values), calls)
+    try:
+        mean = math.fsum(values) / len(values)
+    except OverflowError:
+        return Outcome(Status.NOT_FINITE, calls=calls, detail="the mean objective is not finite")
+    return Outcome(Status.OK, mean, tuple(values), calls)
 
 
 def _objective(problem: Problem, index: int, decisions: Decisions) -> float:
     try:
         value = problem.objective(problem.instances[index], decisions)
-    except (BadReturn, UserError):
+    except BadReturn:
         raise
+    except UserError as error:  # no number: forged decisions may do that to a careless `score`
+        raise BadReturn(str(error)) from error
     except MemoryError as error:
         raise Broken(f"score of {problem.name} ran out of memory") from error
     except Exception as error:  # a user's `score` may not expect what a forger sends; the place is named

@@ -33,6 +33,8 @@ from problems.base import Problem
 _PARENT_CHECK_S = 0.25
 _DEATH_CHECK_S = 0.05
 _SWEEP_S = 5.0
+_ENCLOSED, _NOT_ENCLOSED = b"+", b"-"
+"""What a child writes before its answer, and before the candidate runs: so none can claim that it never ran."""
 
 _Ended = tuple[int, int]
 """Wait status of a child that is gone, and the bytes of resident memory it had at its peak beyond the worker's."""
@@ -75,9 +77,11 @@ def main(arguments: str) -> None:
         if os.getppid() != parent:
             os.kill(zygote, signal.SIGKILL)
             os.waitpid(zygote, 0)
-            _remove_folders(Path(setup.scratch).parent)
             break
         time.sleep(_PARENT_CHECK_S)
+    time.sleep(_PARENT_CHECK_S)  # an idle zygote ends by itself, a moment before its parent is seen to be gone
+    if os.getppid() != parent:
+        _remove_folders(Path(setup.scratch).parent)
 
 
 def _remove_folders(worker: Path) -> None:
@@ -141,10 +145,13 @@ def _evaluate(
     if child == 0:
         _child(lambda: candidate.answer(problem, code, progress, chosen), plan, send, worker)
     os.close(send)
-    end, body, ended = _await(child, receive, deadline, plan.limits.output_bytes)
+    trouble = _trouble(receive, deadline)
+    end, body, ended = ("", b"", None) if trouble else _await(child, receive, deadline, plan.limits.output_bytes)
     os.close(receive)
     status, peak = _sweep(child, ended, own_namespace)
     _empty(plan.scratch)
+    if trouble:
+        return {"end": "broken", "why": trouble}, b""
     return {"end": end, "status": status, "calls": progress.calls, "peak": peak}, body
 
 
@@ -155,12 +162,22 @@ def _child(answer: Callable[[], bytes], plan: isolation.Plan, send: int, worker:
         try:
             isolation.enclose(plan, worker)
         except OSError as error:
-            frames.write(isolation.ANSWER_FD, frames.pack({"status": candidate.NOT_ENCLOSED, "detail": str(error)}))
+            frames.write(isolation.ANSWER_FD, _NOT_ENCLOSED + str(error).encode())
             os._exit(0)
+        frames.write(isolation.ANSWER_FD, _ENCLOSED)
         frames.write(isolation.ANSWER_FD, answer())
         os._exit(0)
     finally:
         os._exit(1)
+
+
+def _trouble(receive: int, deadline: float) -> str:
+    """Why the child is not enclosed; empty when it is, or when that is not known by the deadline."""
+    if not select.select([receive], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        return ""
+    if os.read(receive, 1) == _ENCLOSED:
+        return ""
+    return os.read(receive, 4096).decode(errors="replace") or "the process ended before it was enclosed"
 
 
 def _await(child: int, receive: int, deadline: float, cap: int) -> tuple[str, bytes, _Ended | None]:
@@ -234,7 +251,11 @@ def _children() -> list[int]:
 
 def _empty(scratch: str) -> None:
     """Make the scratch folder empty again."""
-    os.chmod(scratch, 0o700)
-    if os.listdir(scratch):
-        shutil.rmtree(scratch, ignore_errors=True)
-        os.makedirs(scratch, mode=0o700, exist_ok=True)
+    with contextlib.suppress(OSError):
+        if os.path.islink(scratch):
+            os.unlink(scratch)
+        os.chmod(scratch, 0o700)
+        if not os.listdir(scratch):
+            return
+    shutil.rmtree(scratch, ignore_errors=True)
+    os.makedirs(scratch, mode=0o700, exist_ok=True)

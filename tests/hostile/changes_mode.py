@@ -1,10 +1,11 @@
 # Promise: a candidate cannot change the mode of files it may read.
 # Expect: raised
+# Walls: seccomp
 import os
 
 import numpy as np
 
 
-def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):
+def attack(honest, *arguments):
     os.chmod(np.__file__, 0o644)
-    return unvisited_nodes[0]
+    return honest(*arguments)

@@ -1,9 +1,10 @@
 # Promise: a candidate cannot change what the next one imports.
 # Expect: raised
+# Walls: landlock
 import numpy as np
 
 
-def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):
+def attack(honest, *arguments):
     with open(np.__file__, "a") as file:
         file.write("")
-    return unvisited_nodes[0]
+    return honest(*arguments)

@@ -1,9 +1,10 @@
 # Promise: closing the answer's descriptor ends the evaluation at once.
 # Expect: killed
+# Walls: none
 import os
 
 
-def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):
+def attack(honest, *arguments):
     os.closerange(0, 64)
     while True:
         pass

@@ -1,4 +1,5 @@
 # Promise: a candidate whose module body never ends is ended at its deadline.
 # Expect: timeout
+# Walls: none
 while True:
     pass

@@ -1,8 +1,9 @@
 # Promise: a call that stays in native code is ended at the deadline too.
 # Expect: timeout
+# Walls: none
 import collections
 import itertools
 
 
-def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):
+def attack(honest, *arguments):
     collections.deque(itertools.count(), maxlen=0)

@@ -1,7 +1,8 @@
 # Promise: a process that ends before it answers is noticed at once.
 # Expect: killed
+# Walls: none
 import os
 
 
-def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):
+def attack(honest, *arguments):
     os._exit(0)

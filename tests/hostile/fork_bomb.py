@@ -1,8 +1,9 @@
 # Promise: a candidate cannot multiply.
 # Expect: raised
+# Walls: seccomp
 import os
 
 
-def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):
+def attack(honest, *arguments):
     while True:
         os.fork()

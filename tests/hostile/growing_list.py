@@ -1,6 +1,7 @@
 # Promise: memory that grows step by step stops at the cap.
 # Expect: out_of_memory
-def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):
+# Walls: none
+def attack(honest, *arguments):
     hoard = []
     while True:
         hoard.append(bytearray(1 << 20))

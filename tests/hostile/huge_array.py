@@ -1,7 +1,8 @@
 # Promise: one allocation beyond the cap fails in the candidate, not on the host.
 # Expect: out_of_memory
+# Walls: none
 import numpy as np
 
 
-def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):
-    return np.ones(10**10)[0]
+def attack(honest, *arguments):
+    return np.ones(10**12)

@@ -1,10 +1,11 @@
 # Promise: ignoring signals does not put the deadline off.
 # Expect: timeout
+# Walls: none
 import contextlib
 import signal
 
 
-def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):
+def attack(honest, *arguments):
     for number in signal.valid_signals():
         with contextlib.suppress(OSError, ValueError):
             signal.signal(number, signal.SIG_IGN)

@@ -1,8 +1,9 @@
 # Promise: a process that kills itself costs only itself.
 # Expect: killed
+# Walls: none
 import os
 import signal
 
 
-def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):
+def attack(honest, *arguments):
     os.kill(os.getpid(), signal.SIGKILL)

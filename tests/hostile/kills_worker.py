@@ -1,8 +1,9 @@
 # Promise: a candidate cannot signal the process that runs it.
 # Expect: raised
+# Walls: seccomp
 import os
 import signal
 
 
-def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):
+def attack(honest, *arguments):
     os.kill(os.getppid(), signal.SIGKILL)

@@ -1,13 +1,15 @@
 # Promise: no process outlives the evaluation, whatever session it moved to.
 # Expect: ok
+# Walls: none
 import contextlib
 import os
 import time
 
+with contextlib.suppress(OSError):
+    if os.fork() == 0:
+        os.setsid()
+        time.sleep(10**6)
 
-def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):
-    with contextlib.suppress(OSError):
-        if os.fork() == 0:
-            os.setsid()
-            time.sleep(10**6)
-    return unvisited_nodes[0]
+
+def attack(honest, *arguments):
+    return honest(*arguments)

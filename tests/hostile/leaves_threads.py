@@ -1,5 +1,6 @@
 # Promise: threads left running do not hold the answer up.
 # Expect: ok
+# Walls: none
 import threading
 
 
@@ -11,5 +12,5 @@ def spin():
 threading.Thread(target=spin).start()
 
 
-def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):
-    return unvisited_nodes[0]
+def attack(honest, *arguments):
+    return honest(*arguments)

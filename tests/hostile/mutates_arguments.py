@@ -1,7 +1,16 @@
 # Promise: writing into the arguments does not reach the instances.
 # Expect: ok
-def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):
-    node = int(unvisited_nodes[0])
-    distance_matrix[:] = 0.0
-    unvisited_nodes[:] = 0
-    return node
+# Walls: none
+# Score: any
+import contextlib
+
+import numpy as np
+
+
+def attack(honest, *arguments):
+    result = np.copy(honest(*arguments))[()]
+    for argument in arguments:
+        if isinstance(argument, np.ndarray):
+            with contextlib.suppress(ValueError):
+                argument[...] = 0
+    return result

@@ -1,8 +1,9 @@
 # Promise: there is no talking to local services.
 # Expect: raised
+# Walls: seccomp
 import socket
 
 
-def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):
+def attack(honest, *arguments):
     socket.socket(socket.AF_UNIX)
-    return unvisited_nodes[0]
+    return honest(*arguments)

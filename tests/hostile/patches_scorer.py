@@ -1,12 +1,15 @@
-# Promise: patching numpy and the problem in the candidate's process does not change the score.
+# Promise: a scorer patched in the candidate's process scores nothing.
 # Expect: ok
-import numpy as np
+# Walls: none
+import gc
 
-import problems.tsp_construct
+gc.unfreeze()
+scorers = [item for item in gc.get_objects() if isinstance(item, type) and "score" in vars(item)]
+for scorer in scorers:
+    scorer.score = lambda self, decisions: (0.0,)
 
-np.sqrt = np.linalg.norm = np.sum = lambda *args, **kwargs: 0.0
-problems.tsp_construct.TspConstruct.score = lambda self, decisions: (0.0,)
 
-
-def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):
-    return unvisited_nodes[0]
+def attack(honest, *arguments):
+    if not scorers:
+        raise LookupError("no scorer in sight")
+    return honest(*arguments)

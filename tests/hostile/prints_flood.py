@@ -1,9 +1,12 @@
 # Promise: what a candidate prints goes nowhere and fills nothing.
 # Expect: ok
+# Walls: none
 import sys
 
-
-def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):
+for _ in range(30):
     print("x" * 10**6)
     print("x" * 10**6, file=sys.stderr)
-    return unvisited_nodes[0]
+
+
+def attack(honest, *arguments):
+    return honest(*arguments)

@@ -1,7 +1,8 @@
 # Promise: SystemExit is an error like any other.
 # Expect: raised
+# Walls: none
 import sys
 
 
-def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):
+def attack(honest, *arguments):
     sys.exit(0)

@@ -1,15 +1,16 @@
-# Promise: no variable of the user's environment is to be seen, in this process or in another.
+# Promise: the environment of other processes, the user's keys among it, cannot be read.
 # Expect: ok
+# Walls: landlock
 import contextlib
-import glob
-import os
+import pathlib
+
+seen = b""
+for number in range(1, 1000):
+    with contextlib.suppress(OSError):
+        seen += pathlib.Path(f"/proc/{number}/environ").read_bytes()
 
 
-def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):
-    seen = repr(os.environ).encode()
-    for path in [*glob.glob("/proc/[0-9]*/environ"), "/proc/self/environ"]:
-        with contextlib.suppress(OSError), open(path, "rb") as file:
-            seen += file.read()
-    if b"EOH_TEST_SECRET" in seen:
-        raise RuntimeError("the secret is out")
-    return unvisited_nodes[0]
+def attack(honest, *arguments):
+    if seen:
+        raise RuntimeError("the environment of another process is there")
+    return honest(*arguments)

@@ -1,8 +1,9 @@
 # Promise: a candidate cannot turn into another program.
 # Expect: raised
+# Walls: seccomp
 import os
 import sys
 
 
-def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):
+def attack(honest, *arguments):
     os.execv(sys.executable, [sys.executable, "-c", "pass"])

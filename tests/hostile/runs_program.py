@@ -1,8 +1,9 @@
 # Promise: a candidate cannot start another program.
 # Expect: raised
+# Walls: seccomp
 import subprocess
 
 
-def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):
+def attack(honest, *arguments):
     subprocess.run(["/bin/sh", "-c", "true"], check=True)
-    return unvisited_nodes[0]
+    return honest(*arguments)

@@ -1,7 +1,8 @@
 # Promise: a crash in native code stays in the candidate's process.
 # Expect: killed
+# Walls: none
 import ctypes
 
 
-def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):
+def attack(honest, *arguments):
     return ctypes.string_at(0)

@@ -1,7 +1,8 @@
 # Promise: a candidate that uses no CPU is ended at its deadline.
 # Expect: timeout
+# Walls: none
 import time
 
 
-def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):
+def attack(honest, *arguments):
     time.sleep(10**6)

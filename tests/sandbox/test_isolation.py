@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import textwrap
 import time
 from collections.abc import Callable, Iterator
@@ -17,53 +16,21 @@ import pytest
 from eoh_esopt.sandbox.evaluator import Evaluator, describe
 from eoh_esopt.sandbox.limits import Limits
 from eoh_esopt.sandbox.spec import ProblemSpec
+from eoh_esopt.testing import programs
+from eoh_esopt.testing.attacks import examine
+from eoh_esopt.testing.traces import family
 from operators.errors import UserError
 from operators.records import Outcome, Status
 from problems.tsp_construct import TASK
 
-HOSTILE = sorted((Path(__file__).parents[1] / "hostile").glob("*.py"))
-MARKER = Path("/tmp/eoh-esopt-hostile-marker")
-SPEC = ProblemSpec("problems.tsp_construct:TspConstruct", {"n_instances": 2, "n_nodes": 8})
+SPEC = ProblemSpec("problems.tsp_construct:TspConstruct", {"size": 8, "n_instances": 2})
 LIMITS = Limits(wall_s=1.0, memory_bytes=256 * 1024**2)
 NEAREST = TASK.seeds[0].code
 ENDLESS = "def select_next_node(a, b, c, d):\n    while True:\n        pass\n"
-
-# What has to hold with resource limits and process groups alone, and is safe to try without walls.
-PORTABLE = [
-    "endless_loop",
-    "ignores_signals",
-    "huge_array",
-    "exits",
-    "segfaults",
-    "leaves_orphan",
-    "leaves_threads",
-    "reads_secrets",
-    "raises_limits" if os.geteuid() else "mutates_arguments",
-    "patches_scorer",
-    "forges_score",
-    "forges_decisions",
-    "floods_answer",
-    "closes_descriptors",
-]
+PROGRAMS = {program.name: program for program in programs()}
+PORTABLE = [name for name, program in PROGRAMS.items() if program.portable]
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the walls are Linux's")
-
-
-def family(pid: int) -> set[int]:
-    """Ids of the living processes that descend from a process."""
-    parents = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
-            except OSError:
-                continue
-            if state != "Z":
-                parents[int(entry.name)] = int(parent)
-    found: set[int] = set()
-    while grown := {child for child, parent in parents.items() if parent in found | {pid}} - found:
-        found |= grown
-    return found
 
 
 def alive(pid: int) -> bool:
@@ -87,13 +54,6 @@ def outcomes(evaluator: Evaluator, *codes: str) -> list[Outcome]:
     return [found[index] for index in range(len(codes))]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _secret() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("EOH_TEST_SECRET", "sesame")
-        yield
-
-
 @pytest.fixture(scope="module")
 def walled() -> Iterator[Evaluator]:
     try:
@@ -111,43 +71,41 @@ def bare() -> Iterator[Evaluator]:
 
 
 @pytest.fixture(scope="module")
-def honest(walled: Evaluator) -> Outcome:
-    return outcomes(walled, NEAREST)[0]
-
-
-def check(evaluator: Evaluator, program: Path, honest: Outcome | None = None) -> None:
-    """Run a hostile program and a plain one after it, and look for what it left behind."""
-    code = program.read_text()
-    expected = code.split("\n")[1].removeprefix("# Expect: ").split()
-    before = family(os.getpid())
-    started = time.monotonic()
-    found, after = outcomes(evaluator, code, NEAREST)
-    assert found.status.value in expected, found
-    assert time.monotonic() - started < LIMITS.wall_s + 2.0
-    assert len(found.detail) <= 200
-    assert found.detail.isprintable()
-    assert after.status is Status.OK
-    assert honest is None or after == honest
-    if found.valid:
-        assert found == after, "the candidate is nearest neighbour and has to score as that"
-    assert family(os.getpid()) == before, "processes came or went"
-    assert not MARKER.exists(), "a file was written outside"
-    for scratch in Path(tempfile.gettempdir()).glob("eoh-esopt-*/worker-*/scratch"):
-        assert not list(scratch.iterdir()), "something was left in the working folder"
+def honest(bare: Evaluator) -> Outcome:
+    return outcomes(bare, NEAREST)[0]
 
 
 @linux
-@pytest.mark.parametrize("program", HOSTILE, ids=lambda path: path.stem)
-def test_hostile_program_is_contained(program: Path, walled: Evaluator, honest: Outcome) -> None:
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_hostile_program_is_contained(name: str, walled: Evaluator, honest: Outcome) -> None:
     """Each program attacks one promise, named in its first line; all fail, and the next candidate never notices."""
-    check(walled, program, honest)
+    assert honest.valid
+    finding = examine(PROGRAMS[name], TASK, walled, honest, LIMITS)
+    assert not finding.broken, finding.program.promise
 
 
 @linux
 @pytest.mark.parametrize("name", PORTABLE)
-def test_limits_hold_without_walls(name: str, bare: Evaluator) -> None:
+def test_limits_hold_without_walls(name: str, bare: Evaluator, honest: Outcome) -> None:
     """Where the kernel offers no walls, time, memory, leftovers and forged scores are still dealt with."""
-    check(bare, Path(__file__).parents[1] / "hostile" / f"{name}.py")
+    finding = examine(PROGRAMS[name], TASK, bare, honest, LIMITS)
+    assert not finding.broken, finding.program.promise
+
+
+@linux
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name.startswith("returns_")])
+def test_unusable_value_is_named(name: str, bare: Evaluator) -> None:
+    """A user who reads what a heuristic returned would find an error from inside the driver instead."""
+    [found] = outcomes(bare, PROGRAMS[name].source(TASK))
+    assert found.status in (Status.WRONG_SHAPE, Status.NOT_FINITE, Status.INVALID_SOLUTION), found
+    assert found.detail.startswith("select_next_node returned ")
+
+
+@linux
+def test_forged_count_of_calls_is_cut(bare: Evaluator, honest: Outcome) -> None:
+    """A candidate could claim more progress than there is to make."""
+    [found] = outcomes(bare, PROGRAMS["forges_calls"].source(TASK))
+    assert found.calls == honest.calls == 12
 
 
 @linux
@@ -187,8 +145,7 @@ def test_candidate_is_retried_when_its_worker_is_killed(mode: str, choose: Calla
 @linux
 def test_worker_that_always_dies_is_nobodys_fault(bare: Evaluator) -> None:
     """A candidate that cannot be run would be retried for ever, or get a reward."""
-    program = Path(__file__).parents[1] / "hostile" / "kills_worker.py"
-    found, after = outcomes(bare, program.read_text(), NEAREST)
+    found, after = outcomes(bare, PROGRAMS["kills_worker"].source(TASK), NEAREST)
     assert found.status is Status.INFRASTRUCTURE
     assert "3 attempts" in found.detail
     assert after.status is Status.OK
@@ -196,22 +153,25 @@ def test_worker_that_always_dies_is_nobodys_fault(bare: Evaluator) -> None:
 
 @linux
 @pytest.mark.parametrize("mode", ["best", "none"])
-def test_nothing_survives_a_killed_parent(mode: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("candidates", [2, 0], ids=["busy", "idle"])
+def test_nothing_survives_a_killed_parent(candidates: int, mode: str, tmp_path: Path) -> None:
     """`kill -9` of the search would leave candidates running on the user's machine."""
     script = textwrap.dedent(f"""
+        import time
         from eoh_esopt.sandbox.evaluator import Evaluator
         from eoh_esopt.sandbox.limits import Limits
         from eoh_esopt.sandbox.spec import ProblemSpec
         spec = ProblemSpec({SPEC.target!r}, {dict(SPEC.arguments)!r})
         evaluator = Evaluator(spec, workers=2, limits=Limits(wall_s=300), isolation={mode!r})
         print("ready", flush=True)
-        list(evaluator.evaluate([{ENDLESS!r}] * 2))
+        list(evaluator.evaluate([{ENDLESS!r}] * {candidates}))
+        time.sleep(300)
     """)
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, env=environment)
     assert parent.stdout is not None
     assert parent.stdout.readline() == b"ready\n"
-    assert wait_until(lambda: len(family(parent.pid)) == 6), "two guardians, two zygotes, two candidates"
+    assert wait_until(lambda: len(family(parent.pid)) == 4 + candidates), "guardians, zygotes, candidates"
     processes = family(parent.pid)
     os.kill(parent.pid, signal.SIGKILL)
     parent.wait()

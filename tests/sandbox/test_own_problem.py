@@ -106,13 +106,12 @@ def test_what_is_to_maximise_is_negated(echo: Evaluator) -> None:
     assert [one.objective for _, one in sorted(echo.evaluate_each(says("10 * x")))] == [0.0, -10.0, -20.0]
 
 
-def test_a_score_that_is_no_number_ends_the_iteration(echo: Evaluator) -> None:
-    """All candidates would fail for a slip in the user's own score, or the evaluator would be lost with it."""
-    for iterator in (echo.evaluate([says(1), says(13), says(2)]), echo.evaluate_each(says("13 if x == 1 else x"))):
-        with pytest.raises(UserError, match=r"score of Echo returned a value of type tuple, expected one number"):
-            list(iterator)
-        one, two = run(echo, says(1), says(2))
-        assert (one.objective, two.objective) == (-1.0, -2.0)
+def test_a_score_that_is_no_number_costs_the_candidate(echo: Evaluator) -> None:
+    """A candidate that forges what a careless score cannot take would end the search of all the others."""
+    message = "instance 0: score of Echo returned a value of type tuple, expected one number"
+    first, second, third = run(echo, says(1), says(13), says(2))
+    assert (second.status, second.detail[: len(message)]) == (Status.INVALID_SOLUTION, message)
+    assert (first.objective, third.objective) == (-1.0, -2.0)
 
 
 def test_a_score_without_memory_blames_no_candidate(echo: Evaluator) -> None:

@@ -1,0 +1,14 @@
+# Promise: an encoder driven off its stack costs at most the candidate's own process.
+# Expect: raised killed out_of_memory
+# Walls: none
+import pickle
+import sys
+
+sys.setrecursionlimit(10**9)
+
+
+def attack(honest, *arguments):
+    nested = []
+    for _ in range(200_000):
+        nested = [nested]
+    return pickle.dumps(nested)

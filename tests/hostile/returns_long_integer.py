@@ -1,0 +1,5 @@
+# Promise: an integer of four thousand digits is refused like any other.
+# Expect: wrong_shape not_finite invalid_solution raised
+# Walls: none
+def attack(honest, *arguments):
+    return 10**4200
