@@ -14,6 +14,7 @@ from eoh_esopt.models.weights import RESTORE_MODES
 from operators.errors import UserError
 from operators.search import PREFILLS
 
+BACKENDS = ("transformers",)
 METHODS = ("eoh", "esopt-eoh", "sample", "esopt-sample")
 REWARDS = ("graded", "paper", "ordered")
 SMALL_MODEL = 1_000_000_000
@@ -50,6 +51,7 @@ class RunConfig:
         timeout: wall-clock limit of one evaluation, in seconds.
         isolation: best, required or none.
         max_batch: most rows generated at once.
+        backend: what runs the model, one of `BACKENDS`.
         data: folder of published files to take the instances from; None to draw them from their seeds.
     """
 
@@ -74,6 +76,7 @@ class RunConfig:
     timeout: float = 20.0
     isolation: str = "best"
     max_batch: int = 64
+    backend: str = "transformers"
     data: str | None = None
 
     def __post_init__(self) -> None:
@@ -81,6 +84,7 @@ class RunConfig:
         _choice("reward", self.reward, (None, *REWARDS))
         _choice("prefill", self.prefill, (None, *PREFILLS))
         _choice("restore", self.restore, RESTORE_MODES)
+        _choice("backend", self.backend, BACKENDS)
         _choice("isolation", self.isolation, ("best", "required", "none"))
         get_scope(self.scope)
         for name in ("population", "directions", "samples_per_direction", "max_batch"):
@@ -130,9 +134,13 @@ class RunConfig:
         """Generations that the budget reaches into; the last may be cut short."""
         return -(-self.budget // sum(count for _, count in self.plan))
 
-    def resolved(self, parameters: int) -> RunConfig:
-        """The same settings with every default that depends on the model or the scope filled in."""
+    def resolved(self, parameters: int | None) -> RunConfig:
+        """The same settings with every default that depends on the model or the scope filled in.
+
+        A model of unknown size counts as a large one.
+        """
         scope = get_scope(self.scope)
+        parameters = SMALL_MODEL if parameters is None else parameters
         small = parameters < SMALL_MODEL
         return replace(
             self,

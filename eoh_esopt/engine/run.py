@@ -15,17 +15,15 @@ from typing import Any
 import torch
 
 from eoh_esopt.engine import events
+from eoh_esopt.engine.backend import load_model
 from eoh_esopt.engine.config import RunConfig, load_config
 from eoh_esopt.engine.history import History
 from eoh_esopt.engine.listener import Listener
 from eoh_esopt.engine.methods import operators_of
 from eoh_esopt.engine.recorded import Recorded
 from eoh_esopt.engine.search import Parts, Search
-from eoh_esopt.models.fetch import resolve
-from eoh_esopt.models.progress import console_progress
-from eoh_esopt.models.scopes import get_scope
+from eoh_esopt.models.protocol import LanguageModel
 from eoh_esopt.models.selftest import self_test
-from eoh_esopt.models.transformers_model import TransformersModel
 from eoh_esopt.sandbox.evaluator import Evaluator
 from eoh_esopt.sandbox.limits import Limits
 from eoh_esopt.sandbox.spec import ProblemSpec
@@ -74,19 +72,9 @@ def resume(out: Path, *, workers: int, listener: Listener, notify: Notify) -> di
             return _work(config, out, model, evaluator, listener, notify)
 
 
-def load(config: RunConfig, notify: Notify) -> tuple[TransformersModel, RunConfig]:
+def load(config: RunConfig, notify: Notify) -> tuple[LanguageModel, RunConfig]:
     """The model of a run, tested, and the settings with the defaults that depend on it filled in."""
-    with console_progress() as progress:
-        folder = resolve(config.model, progress=progress)
-    notify(f"Loading {folder.name}")
-    model = TransformersModel(
-        folder,
-        scope=get_scope(config.scope),
-        sampling=config.sampling,
-        restore=config.restore,
-        dtype=config.dtype,
-        max_batch=config.max_batch,
-    )
+    model = load_model(config, notify)
     config = config.resolved(model.parameters)
     if config.learns:
         assert config.sigma is not None
@@ -106,7 +94,7 @@ def _sandbox(config: RunConfig, workers: int) -> Evaluator:
 
 
 def _work(
-    config: RunConfig, out: Path, model: TransformersModel, evaluator: Evaluator, listener: Listener, notify: Notify
+    config: RunConfig, out: Path, model: LanguageModel, evaluator: Evaluator, listener: Listener, notify: Notify
 ) -> dict[str, Any]:
     problem = _spec(config).build()
     earlier = events.read_events(out) if (out / events.EVENTS).exists() else []
@@ -190,7 +178,7 @@ def _clock(earlier: list[events.Event]) -> Callable[[], float]:
     return lambda: before + time.monotonic() - began
 
 
-def _summary(search: Search, model: TransformersModel, facts: events.Event, seconds: float) -> dict[str, Any]:
+def _summary(search: Search, model: LanguageModel, facts: events.Event, seconds: float) -> dict[str, Any]:
     best = search.population[0]
     return {
         "best": {"id": best.id, "operator": best.operator, "idea": best.idea, "objective": best.objective},
@@ -198,7 +186,7 @@ def _summary(search: Search, model: TransformersModel, facts: events.Event, seco
         "ledger": search.ledger.as_dict(),
         "weights_before": facts["base_checksum"],
         "weights_after": model.checksum(),
-        "drift": model.weights.drift(),
+        "drift": model.drift(),
         "seconds": round(seconds, 1),
         "seed": facts["config"]["seed"],
     }

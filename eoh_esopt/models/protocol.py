@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from operators.errors import UserError
 from operators.records import Direction, Update
 
@@ -74,7 +77,12 @@ class Reply:
 
 
 class LanguageModel(Protocol):
-    """A model whose weights can be moved along directions."""
+    """A model that writes replies; its weights can be moved along directions unless somebody else holds them."""
+
+    @property
+    def parameters(self) -> int | None:
+        """How many weights it has; None when that cannot be known."""
+        ...
 
     def batches(self, requests: Sequence[Request]) -> list[list[int]]:
         """The requests' positions, split into the batches that `generate` takes: the split depends on them alone."""
@@ -84,12 +92,24 @@ class LanguageModel(Protocol):
         """The replies to one batch, each under its own direction. The weights are as before afterwards."""
         ...
 
+    def probe(self, prompt: str, direction: Direction | None) -> NDArray[np.float32]:
+        """Numbers that the weights decide, such as logits of one prompt: for the self-test at the start of a run.
+
+        Returns:
+            A vector, the same for the same weights. Not read from any cache that outlives a change of the weights.
+        """
+        ...
+
     def apply(self, update: Update) -> None:
         """Move the true weights."""
         ...
 
     def checksum(self) -> str:
-        """sha256 of the true weights."""
+        """sha256 of the true weights, the same for every backend; a text without spaces where they cannot be read."""
+        ...
+
+    def drift(self) -> float:
+        """How far the live weights are from the true ones, root mean square; 0 unless the restore mode drifts."""
         ...
 
     def save(self, folder: Path, *, float32: bool = False) -> None:
@@ -98,4 +118,8 @@ class LanguageModel(Protocol):
 
     def describe(self) -> dict[str, Any]:
         """What a history must state: model, parameters, scope, dtype, restore mode, memory."""
+        ...
+
+    def close(self) -> None:
+        """Let go of memory, processes and connections. May be called again."""
         ...

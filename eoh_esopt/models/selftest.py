@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import torch
+import numpy as np
 
-from eoh_esopt.models.transformers_model import TransformersModel
+from eoh_esopt.models.protocol import LanguageModel
 from operators.errors import UserError
 from operators.records import Direction
 
@@ -12,7 +12,7 @@ _PROMPT = "Write a Python function that adds two numbers."
 _SEEDS = (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03)
 
 
-def self_test(model: TransformersModel, sigma: float, *, exact: bool) -> float:
+def self_test(model: LanguageModel, sigma: float, *, exact: bool) -> float:
     """Perturb and revert once for each of two directions.
 
     Args:
@@ -27,21 +27,21 @@ def self_test(model: TransformersModel, sigma: float, *, exact: bool) -> float:
         UserError: a direction changes nothing or makes the logits overflow, both directions change the same, or a
             revert does not restore.
     """
-    before = model.logits(_PROMPT, [None])
-    changed = [model.logits(_PROMPT, [Direction(seed, sigma)]) for seed in _SEEDS]
-    after = model.logits(_PROMPT, [None])
-    if any(torch.equal(before, logits) for logits in changed):
+    before = model.probe(_PROMPT, None)
+    changed = [model.probe(_PROMPT, Direction(seed, sigma)) for seed in _SEEDS]
+    after = model.probe(_PROMPT, None)
+    if any(np.array_equal(before, logits) for logits in changed):
         raise UserError(
             f"Self-test failed: directions of sigma {sigma:g} do not change the model's logits. "
             "Choose a larger sigma, or another dtype: in bfloat16 a sigma below about 1e-5 is lost to rounding."
         )
-    if torch.equal(changed[0], changed[1]) or not all(bool(torch.isfinite(logits).all()) for logits in changed):
+    if np.array_equal(changed[0], changed[1]) or not all(bool(np.isfinite(logits).all()) for logits in changed):
         raise UserError(
             f"Self-test failed: under directions of sigma {sigma:g} the model's logits are the same or not finite. "
             "Choose a smaller sigma."
         )
-    if exact and not torch.equal(before, after):
+    if exact and not np.array_equal(before, after):
         raise UserError(
             "Self-test failed: the logits differ after a revert. The model's forward pass is not repeatable."
         )
-    return float((changed[0] - before).abs().max())
+    return float(np.abs(changed[0] - before).max())

@@ -9,7 +9,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, StoppingCriteria
 
 from eoh_esopt.models import chat
@@ -62,7 +64,12 @@ class TransformersModel:
                 "and must hold the prompt too. Choose a smaller reply limit."
             )
         self.weights = ScopedWeights(self._model, scope, restore)
-        self.parameters = sum(parameter.numel() for parameter in self._model.parameters())
+        self._parameters: int = sum(parameter.numel() for parameter in self._model.parameters())
+
+    @property
+    def parameters(self) -> int:
+        """How many weights the model has, tied ones once."""
+        return self._parameters
 
     def batches(self, requests: Sequence[Request]) -> list[list[int]]:
         """Rows of one batch share a direction, unless the scope lets every row carry its own."""
@@ -99,16 +106,12 @@ class TransformersModel:
         ]
 
     @torch.no_grad()
-    def logits(self, prompt: str, directions: Sequence[Direction | None]) -> torch.Tensor:
-        """Next-token logits of one prompt, under one direction a row.
-
-        Returns:
-            Shape (directions, vocabulary), float32.
-        """
-        encoded = self._encode([chat.render(self._tokenizer, prompt, "")] * len(directions))
-        with self._under(list(directions)):
-            logits: torch.Tensor = self._model(**encoded).logits[:, -1].float().clone()
-        return logits
+    def probe(self, prompt: str, direction: Direction | None) -> NDArray[np.float32]:
+        """Next-token logits of one prompt: shape (vocabulary,), float32."""
+        encoded = self._encode([chat.render(self._tokenizer, prompt, "")])
+        with self._under([direction]):
+            logits = self._model(**encoded).logits[0, -1].float().clone()
+        return np.asarray(logits.cpu())
 
     def apply(self, update: Update) -> None:
         """Move the true weights, and the live ones with them."""
@@ -117,6 +120,10 @@ class TransformersModel:
     def checksum(self) -> str:
         """sha256 of the true weights, see `ScopedWeights.checksum`."""
         return self.weights.checksum()
+
+    def drift(self) -> float:
+        """See `ScopedWeights.drift`."""
+        return self.weights.drift()
 
     def save(self, folder: Path, *, float32: bool = False) -> None:
         """Write a standard checkpoint: the live weights, or all of them in float32 with the masters exact."""
@@ -138,7 +145,7 @@ class TransformersModel:
         return {
             "model": self._folder.name,
             "backend": "transformers",
-            "parameters": self.parameters,
+            "parameters": self._parameters,
             "dtype": str(self._model.dtype).removeprefix("torch."),
             "device": str(self._model.device),
             "scope": self._scope.name,
@@ -146,6 +153,9 @@ class TransformersModel:
             "restore": self._restore,
             "extra_bytes": self.weights.extra_bytes,
         }
+
+    def close(self) -> None:
+        """Nothing outlives the object."""
 
     def _encode(self, texts: list[str]) -> Any:
         return self._tokenizer(

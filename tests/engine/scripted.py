@@ -9,6 +9,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from eoh_esopt.engine.config import RunConfig
 from eoh_esopt.engine.events import EVENTS, Event, open_log, read_events
 from eoh_esopt.engine.history import History
@@ -17,7 +20,7 @@ from eoh_esopt.engine.methods import operators_of
 from eoh_esopt.engine.recorded import Recorded
 from eoh_esopt.engine.search import Evaluates, Parts, Search
 from eoh_esopt.models.protocol import Reply, Request
-from operators.records import Outcome, Status, Update
+from operators.records import Direction, Outcome, Status, Update
 from problems.tsp_construct import TASK
 
 Writer = Callable[[Request, str], str]
@@ -84,8 +87,21 @@ class ScriptedModel:
     def checksum(self) -> str:
         return hashlib.sha256(repr(self.updates).encode()).hexdigest()
 
+    @property
+    def parameters(self) -> int:
+        return 1
+
+    def probe(self, prompt: str, direction: Direction | None) -> NDArray[np.float32]:
+        raise NotImplementedError
+
+    def drift(self) -> float:
+        return 0.0
+
     def save(self, folder: Path, *, float32: bool = False) -> None:
         raise NotImplementedError
+
+    def close(self) -> None:
+        """Nothing to let go of."""
 
     def describe(self) -> dict[str, Any]:
         return {"model": "scripted"}

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from tiny_models import an_update
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -65,12 +66,12 @@ def test_replies_follow_the_seed(model: TransformersModel) -> None:
 def test_directions_change_replies_and_are_gone_afterwards(model: TransformersModel, scope: str) -> None:
     """Directions that do nothing cannot be learnt from; one that stays would score all later candidates."""
     directions = [Direction(seed, SIGMA[scope]) for seed in (5, 6)]
-    before, checksum = model.logits(PROMPT, [None]), model.checksum()
+    before, checksum = model.probe(PROMPT, None), model.checksum()
     plain = model.generate(requests(1, 2))
     moved = [model.generate(requests(1, 2, direction=direction)) for direction in directions]
     assert plain != moved[0] != moved[1] != plain
     assert moved[0] == model.generate(requests(1, 2, direction=directions[0]))
-    assert torch.equal(before, model.logits(PROMPT, [None]))
+    assert np.array_equal(before, model.probe(PROMPT, None))
     assert model.checksum() == checksum
     assert model.generate(requests(1, 2)) == plain
 
@@ -79,7 +80,7 @@ def test_weights_are_restored_when_generation_breaks_off(
     model: TransformersModel, scope: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After one failed batch every later candidate would be written by a perturbed model."""
-    before = model.logits(PROMPT, [None])
+    before = model.probe(PROMPT, None)
 
     def breaks_off(**arguments: Any) -> None:
         raise KeyboardInterrupt
@@ -87,7 +88,7 @@ def test_weights_are_restored_when_generation_breaks_off(
     monkeypatch.setattr(model._model, "generate", breaks_off)
     with pytest.raises(KeyboardInterrupt):
         model.generate(requests(1, direction=Direction(5, SIGMA[scope])))
-    assert torch.equal(before, model.logits(PROMPT, [None]))
+    assert np.array_equal(before, model.probe(PROMPT, None))
 
 
 def test_batches_share_a_direction_or_carry_one_by_row(model: TransformersModel, scope: str) -> None:
@@ -175,10 +176,10 @@ def test_self_test_passes_and_fails_loudly_where_sigma_is_wrong(model: Transform
 
 def test_self_test_notices_a_revert_that_does_not_restore(model: TransformersModel, scope: str) -> None:
     """Weights that stay perturbed would be learnt as if they were the model's."""
-    answers = [model.logits(PROMPT, [None]) + number for number in range(4)]
+    answers = [model.probe(PROMPT, None) + number for number in range(4)]
 
     class Drifting:
-        def logits(self, prompt: str, directions: list[Direction | None]) -> torch.Tensor:
+        def probe(self, prompt: str, direction: Direction | None) -> NDArray[np.float32]:
             return answers.pop()
 
     with pytest.raises(UserError, match="differ after a revert"):
