@@ -88,10 +88,11 @@ def _noise() -> Finding:
     import numpy as np
 
     from eoh_esopt.models.kernels import fill_noise
+    from eoh_esopt.models.spans import Span
     from operators.noise import NOISE_VERSION, noise, normal_table, stream_key
 
     values = np.empty(1001, np.float32)
-    fill_noise(values, np.uint64(stream_key(1, "doctor")), normal_table())
+    fill_noise(values, np.uint64(stream_key(1, "doctor")), *Span.whole(1001).arguments, normal_table())
     same = bool((values == noise(1, "doctor", 0, 1001)).all())
     return Finding(
         "noise", same, f"version {NOISE_VERSION}, fast kernels {'equal' if same else 'DIFFER FROM'} its definition"

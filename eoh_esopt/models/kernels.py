@@ -1,7 +1,9 @@
 """Fast kernels for the noise of `operators.noise`, on flat CPU arrays: one pass, all cores, no temporaries.
 
-Each is bit-equal to the plain reference. Compiled by numba without fast-math, so products and sums are rounded
-separately, as the definition says. bfloat16 arrays are passed as their uint16 bits and rounded to nearest even.
+Arrays are pieces of checkpoint tensors; `first`, `run` and `stride` say where they lie (see `spans.Span`), and z_j is
+the noise of the piece's element j. Each is bit-equal to the plain reference. Compiled by numba without fast-math, so
+products and sums are rounded separately, as the definition says. bfloat16 arrays are passed as their uint16 bits and
+rounded to nearest even.
 """
 
 from __future__ import annotations
@@ -53,20 +55,43 @@ def _fill_noise(out: Any, key: Any, first_block: Any, count: Any, table: Any) ->
 
 
 @njit(inline="always")
+def _noise_of(
+    values: Any, spare: Any, key: Any, start: Any, count: Any, first: Any, run: Any, stride: Any, table: Any
+) -> None:
+    """Noise of the piece's elements start .. start + count - 1 into values[:count]; see `spans.Span` for the rest."""
+    done = 0
+    while done < count:
+        row, column = (start + done) // run, (start + done) % run
+        length = min(run - column, count - done)
+        origin = first + row * stride + column
+        skipped = origin % 8
+        if skipped == 0:
+            _fill_noise(values[done:], key, origin // 8, length, table)
+        else:
+            _fill_noise(spare, key, origin // 8, length + skipped, table)
+            for j in range(length):
+                values[done + j] = spare[skipped + j]
+        done += length
+
+
+@njit(inline="always")
 def _to_bfloat16(bits: Any) -> Any:
     """Round the bits of a finite float32 to bfloat16, ties to even."""
     return np.uint16((bits + np.uint32(0x7FFF) + ((bits >> _16) & _1)) >> _16)
 
 
 @njit(parallel=True, cache=True)
-def fill_noise(out: NDArray[np.float32], key: np.uint64, table: NDArray[np.float32]) -> None:
-    """The noise of a whole tensor: out[j] = z_j."""
+def fill_noise(
+    out: NDArray[np.float32], key: np.uint64, first: int, run: int, stride: int, table: NDArray[np.float32]
+) -> None:
+    """The noise of a piece: out[j] = z_j."""
     size = out.size
     for tile in prange((size + _TILE - 1) // _TILE):
         start = tile * _TILE
         count = min(_TILE, size - start)
-        values = np.empty(_TILE, np.float32)
-        _fill_noise(values, key, start // 8, count, table)
+        values = np.empty(_TILE + 8, np.float32)
+        spare = np.empty(_TILE + 16, np.float32)
+        _noise_of(values, spare, key, start, count, first, run, stride, table)
         for j in range(count):
             out[start + j] = values[j]
 
@@ -77,6 +102,9 @@ def perturb_float32(
     master: NDArray[np.float32],
     key: np.uint64,
     sigma: np.float32,
+    first: int,
+    run: int,
+    stride: int,
     table: NDArray[np.float32],
 ) -> None:
     """live[j] = master[j] + sigma * z_j. `live` and `master` may be the same array."""
@@ -84,8 +112,9 @@ def perturb_float32(
     for tile in prange((size + _TILE - 1) // _TILE):
         start = tile * _TILE
         count = min(_TILE, size - start)
-        values = np.empty(_TILE, np.float32)
-        _fill_noise(values, key, start // 8, count, table)
+        values = np.empty(_TILE + 8, np.float32)
+        spare = np.empty(_TILE + 16, np.float32)
+        _noise_of(values, spare, key, start, count, first, run, stride, table)
         for j in range(count):
             live[start + j] = master[start + j] + sigma * values[j]
 
@@ -96,6 +125,9 @@ def perturb_bfloat16(
     master: NDArray[np.float32],
     key: np.uint64,
     sigma: np.float32,
+    first: int,
+    run: int,
+    stride: int,
     table: NDArray[np.float32],
 ) -> None:
     """live[j] = bfloat16(master[j] + sigma * z_j)."""
@@ -103,8 +135,9 @@ def perturb_bfloat16(
     for tile in prange((size + _TILE - 1) // _TILE):
         start = tile * _TILE
         count = min(_TILE, size - start)
-        values = np.empty(_TILE, np.float32)
-        _fill_noise(values, key, start // 8, count, table)
+        values = np.empty(_TILE + 8, np.float32)
+        spare = np.empty(_TILE + 16, np.float32)
+        _noise_of(values, spare, key, start, count, first, run, stride, table)
         for j in range(count):
             values[j] = master[start + j] + sigma * values[j]
         bits = values.view(np.uint32)
@@ -118,6 +151,9 @@ def update_float32(
     keys: NDArray[np.uint64],
     coefficients: NDArray[np.float32],
     multiplicative: bool,
+    first: int,
+    run: int,
+    stride: int,
     table: NDArray[np.float32],
 ) -> None:
     """master[j] += d_j, or master[j] *= 1 + d_j, with d_j = sum_i coefficients[i] * z_ij in the order of i."""
@@ -125,10 +161,11 @@ def update_float32(
     for tile in prange((size + _TILE - 1) // _TILE):
         start = tile * _TILE
         count = min(_TILE, size - start)
-        values = np.empty(_TILE, np.float32)
+        values = np.empty(_TILE + 8, np.float32)
+        spare = np.empty(_TILE + 16, np.float32)
         total = np.zeros(_TILE, np.float32)
         for i in range(keys.size):
-            _fill_noise(values, keys[i], start // 8, count, table)
+            _noise_of(values, spare, keys[i], start, count, first, run, stride, table)
             for j in range(count):
                 total[j] += coefficients[i] * values[j]
         if multiplicative:

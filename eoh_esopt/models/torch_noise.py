@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import torch
 
+from eoh_esopt.models.spans import Span
 from operators.noise import (
     NORMALS_PER_BLOCK,
     PHILOX_MULTIPLIERS,
@@ -37,6 +38,23 @@ def torch_noise(seed: int, name: str, start: int, count: int, device: torch.devi
     numbers = torch.stack([part for word in words for part in (word & 0xFFFF, word >> 16)], dim=1)
     table = torch.from_numpy(normal_table().copy()).to(device)
     return table[numbers.reshape(-1)[:count]]
+
+
+def piece_noise(seed: int, name: str, span: Span, start: int, count: int, device: torch.device) -> torch.Tensor:
+    """Noise of a piece's elements start .. start + count - 1.
+
+    Returns:
+        Shape (count,), float32, on the device.
+    """
+    rows = range(start // span.run, (start + count - 1) // span.run + 1) if count else range(0)
+    parts = []
+    for row in rows:
+        begin = max(start, row * span.run)
+        length = min(start + count, (row + 1) * span.run) - begin
+        origin = span.first + row * span.stride + begin - row * span.run
+        skipped = origin % NORMALS_PER_BLOCK
+        parts.append(torch_noise(seed, name, origin - skipped, length + skipped, device)[skipped:])
+    return torch.cat(parts) if parts else torch.empty(0, device=device)
 
 
 def chunks(size: int) -> Iterator[tuple[int, int]]:

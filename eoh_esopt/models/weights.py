@@ -9,6 +9,7 @@ drifts; `drift()` says by how much, from a float32 shadow of the first elements 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,8 @@ from torch import nn
 
 from eoh_esopt.models import kernels
 from eoh_esopt.models.scopes import Scope, gain_offset, scope_parameters
-from eoh_esopt.models.torch_noise import chunks, torch_noise
+from eoh_esopt.models.spans import Span
+from eoh_esopt.models.torch_noise import chunks, piece_noise
 from operators.errors import UserError
 from operators.noise import normal_table, stream_key
 from operators.records import Direction, Update
@@ -30,51 +32,51 @@ _SHADOW = 4096  # elements of each tensor that restore mode `subtract` is measur
 
 @dataclass(frozen=True)
 class ScopedTensor:
-    """One tensor in scope.
+    """One tensor in scope, or the piece of it that this process holds.
 
     Attributes:
         name: canonical checkpoint name; the noise is keyed by it.
         module: the module that holds it.
-        live: the parameter that the model computes with.
+        live: the memory that the model computes with; contiguous.
         master: float32 true weights, flat, on the live tensor's device; None in restore mode `subtract`.
         shadow: float32 true weights of the first elements, in restore mode `subtract` only.
         offset: added to the weight to get the gain that multiplicative noise scales.
+        span: where the piece lies in the checkpoint's tensor.
     """
 
     name: str
     module: nn.Module
-    live: nn.Parameter
+    live: torch.Tensor
     master: torch.Tensor | None
     shadow: torch.Tensor | None
     offset: float
+    span: Span
 
 
-class ScopedWeights:
-    """The weights in scope of one model.
+def check_restore(restore: str, scope: Scope) -> None:
+    """Refuse restore modes that do not exist, or not for the scope.
 
     Raises:
-        UserError: unknown restore mode, or weights that cannot be moved.
+        UserError: it is none of `RESTORE_MODES`, or `subtract` with multiplicative noise.
     """
+    if restore not in RESTORE_MODES:
+        raise UserError(f"Unknown restore mode {restore!r}. Choose one of: {', '.join(RESTORE_MODES)}.")
+    if restore == "subtract" and scope.multiplicative:
+        raise UserError(f"Restore mode 'subtract' does not exist for scope {scope.name!r}: use 'exact'.")
 
-    def __init__(self, model: nn.Module, scope: Scope, restore: str = "exact") -> None:
-        if restore not in RESTORE_MODES:
-            raise UserError(f"Unknown restore mode {restore!r}. Choose one of: {', '.join(RESTORE_MODES)}.")
-        if restore == "subtract" and scope.multiplicative:
-            raise UserError(f"Restore mode 'subtract' does not exist for scope {scope.name!r}: use 'exact'.")
-        self._model = model
+
+class MovableTensors:
+    """Tensors that directions move together, and the direction that is active."""
+
+    def __init__(self, tensors: Sequence[ScopedTensor], scope: Scope) -> None:
         self._scope = scope
         self._active: Direction | None = None
-        self.tensors = tuple(
-            ScopedTensor(
-                name=name,
-                module=module,
-                live=parameter,
-                master=_float32(_flat(parameter)) if restore == "exact" else None,
-                shadow=_float32(_flat(parameter)[:_SHADOW]) if restore == "subtract" else None,
-                offset=gain_offset(module) if scope.multiplicative else 0.0,
-            )
-            for name, (module, parameter) in scope_parameters(model, scope).items()
-        )
+        self.tensors = tuple(tensors)
+
+    @property
+    def active(self) -> Direction | None:
+        """The direction that the live weights are under; None when they are the true ones."""
+        return self._active
 
     @property
     def elements(self) -> int:
@@ -89,18 +91,19 @@ class ScopedWeights:
 
     @torch.no_grad()
     def perturb(self, direction: Direction) -> None:
-        """live = cast(master + sigma * eps), in place, additive scopes only.
+        """live = cast(master + sigma * eps), or cast(master * (1 + sigma * eps)) for multiplicative noise, in place.
 
         Raises:
             RuntimeError: another direction is active (an error of the caller).
         """
-        if self._scope.multiplicative:
-            raise RuntimeError(f"Scope {self._scope.name!r} carries its directions by row, not in place.")
         if self._active is not None:
             raise RuntimeError(f"Direction {self._active.seed} is still active: restore first.")
         self._active = direction
         for tensor in self.tensors:
-            _add_noise(tensor, direction.seed, direction.sigma)
+            if self._scope.multiplicative:
+                _scale_by_noise(tensor, direction)
+            else:
+                _add_noise(tensor, direction.seed, direction.sigma)
 
     @torch.no_grad()
     def restore(self) -> None:
@@ -136,6 +139,31 @@ class ScopedWeights:
                 count += tensor.shadow.numel()
         return float((squares / max(count, 1)) ** 0.5)
 
+
+class ScopedWeights(MovableTensors):
+    """The weights in scope of one model in this process.
+
+    Raises:
+        UserError: unknown restore mode, or weights that cannot be moved.
+    """
+
+    def __init__(self, model: nn.Module, scope: Scope, restore: str = "exact") -> None:
+        check_restore(restore, scope)
+        self._model = model
+        tensors = [
+            ScopedTensor(
+                name=name,
+                module=module,
+                live=parameter,
+                master=_float32(_flat(parameter)) if restore == "exact" else None,
+                shadow=_float32(_flat(parameter)[:_SHADOW]) if restore == "subtract" else None,
+                offset=gain_offset(module) if scope.multiplicative else 0.0,
+                span=Span.whole(parameter.numel()),
+            )
+            for name, (module, parameter) in scope_parameters(model, scope).items()
+        ]
+        super().__init__(tensors, scope)
+
     def row_factors(self, tensor: ScopedTensor, directions: list[Direction | None]) -> torch.Tensor:
         """1 + sigma * eps for each row's direction, ones where it has none.
 
@@ -146,7 +174,7 @@ class ScopedWeights:
         for row, direction in zip(factors, directions, strict=True):
             if direction is not None:
                 key = np.uint64(stream_key(direction.seed, tensor.name))
-                kernels.fill_noise(row, key, normal_table())
+                kernels.fill_noise(row, key, *tensor.span.arguments, normal_table())
                 row *= np.float32(direction.sigma)
                 row += np.float32(1)
         return torch.from_numpy(factors).to(tensor.live.device)
@@ -184,7 +212,7 @@ def _float32(values: torch.Tensor) -> torch.Tensor:
     return values.to(torch.float32, copy=True).contiguous()
 
 
-def _flat(parameter: nn.Parameter) -> torch.Tensor:
+def _flat(parameter: torch.Tensor) -> torch.Tensor:
     return parameter.detach().view(-1)
 
 
@@ -204,13 +232,24 @@ def _add_noise(tensor: ScopedTensor, seed: int, sigma: float) -> None:
         source = live.to(torch.float32) if tensor.master is None else tensor.master
         key = np.uint64(stream_key(seed, tensor.name))
         perturb = kernels.perturb_float32 if live.dtype == torch.float32 else kernels.perturb_bfloat16
-        perturb(_array(live), _array(source), key, np.float32(sigma), normal_table())
+        perturb(_array(live), _array(source), key, np.float32(sigma), *tensor.span.arguments, normal_table())
         return
     scale = float(np.float32(sigma))
     for start, count in chunks(live.numel()):
         piece = live[start : start + count]
         source = piece.to(torch.float32) if tensor.master is None else tensor.master[start : start + count]
-        piece.copy_(source + torch_noise(seed, tensor.name, start, count, live.device).mul_(scale))
+        piece.copy_(source + piece_noise(seed, tensor.name, tensor.span, start, count, live.device).mul_(scale))
+
+
+def _scale_by_noise(tensor: ScopedTensor, direction: Direction) -> None:
+    """live = cast((master + offset) * (1 + sigma * eps) - offset). Gains are few: plain arithmetic will do."""
+    assert tensor.master is not None
+    live = _flat(tensor.live)
+    scale = float(np.float32(direction.sigma))
+    for start, count in chunks(live.numel()):
+        noise = piece_noise(direction.seed, tensor.name, tensor.span, start, count, live.device)
+        gains = tensor.master[start : start + count] + tensor.offset
+        live[start : start + count].copy_(gains * noise.mul_(scale).add_(1.0) - tensor.offset)
 
 
 def _apply(tensor: ScopedTensor, update: Update, multiplicative: bool) -> None:
@@ -230,15 +269,17 @@ def _add_update(tensor: ScopedTensor, values: torch.Tensor, update: Update, mult
         values += tensor.offset
     if values.device.type == "cpu":
         keys = np.array([stream_key(seed, tensor.name) for seed in update.seeds], np.uint64)
-        kernels.update_float32(_array(values), keys, coefficients, multiplicative, normal_table())
+        kernels.update_float32(
+            _array(values), keys, coefficients, multiplicative, *tensor.span.arguments, normal_table()
+        )
     else:
-        _add_in_torch(tensor.name, values, update.seeds, coefficients, multiplicative)
+        _add_in_torch(tensor, values, update.seeds, coefficients, multiplicative)
     if tensor.offset:
         values -= tensor.offset
 
 
 def _add_in_torch(
-    name: str,
+    tensor: ScopedTensor,
     values: torch.Tensor,
     seeds: tuple[int, ...],
     coefficients: NDArray[np.float32],
@@ -247,7 +288,7 @@ def _add_in_torch(
     for start, count in chunks(values.numel()):
         total = torch.zeros(count, dtype=torch.float32, device=values.device)
         for seed, coefficient in zip(seeds, coefficients, strict=True):
-            total += torch_noise(seed, name, start, count, values.device).mul_(float(coefficient))
+            total += piece_noise(seed, tensor.name, tensor.span, start, count, values.device).mul_(float(coefficient))
         piece = values[start : start + count]
         if multiplicative:
             piece.mul_(total.add_(1.0))

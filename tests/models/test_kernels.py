@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from eoh_esopt.models import kernels, torch_noise
+from eoh_esopt.models.spans import Span
 from operators.noise import noise, normal_table, stream_key
 
 SIZES = (1, 7, 8, 9, 4095, 4096, 4097, 100_003)
@@ -36,6 +37,10 @@ def weights(size: int, scale: float = 0.02) -> NDArray[np.float32]:
     return (noise(1, "weights", 0, size) * np.float32(scale)).astype(np.float32)
 
 
+def whole(size: int) -> tuple[int, int, int]:
+    return Span.whole(size).arguments
+
+
 def bits(array: NDArray[Any]) -> NDArray[np.uint32]:
     return array.view(np.uint32)
 
@@ -44,7 +49,7 @@ def bits(array: NDArray[Any]) -> NDArray[np.uint32]:
 def test_noise_is_the_references(size: int, threads: int) -> None:
     """Other noise at a tile's edge, or with other threads, would replay a history to other weights."""
     out = np.full(size, 7, np.float32)
-    kernels.fill_noise(out, KEY, TABLE)
+    kernels.fill_noise(out, KEY, *whole(size), TABLE)
     assert np.array_equal(bits(out), bits(noise(SEED, NAME, 0, size)))
 
 
@@ -53,10 +58,10 @@ def test_noise_is_the_references(size: int, threads: int) -> None:
 def test_perturbed_float32_rounds_product_and_sum_apart(size: int, sigma: float, threads: int) -> None:
     """A fused multiply-add on one machine would give other weights than on the next."""
     master, live = weights(size), np.zeros(size, np.float32)
-    kernels.perturb_float32(live, master, KEY, np.float32(sigma), TABLE)
+    kernels.perturb_float32(live, master, KEY, np.float32(sigma), *whole(size), TABLE)
     expected = master + np.float32(sigma) * noise(SEED, NAME, 0, size)
     assert np.array_equal(bits(live), bits(expected))
-    kernels.perturb_float32(master, master, KEY, np.float32(sigma), TABLE)
+    kernels.perturb_float32(master, master, KEY, np.float32(sigma), *whole(size), TABLE)
     assert np.array_equal(bits(master), bits(expected))
 
 
@@ -65,7 +70,7 @@ def test_perturbed_float32_rounds_product_and_sum_apart(size: int, sigma: float,
 def test_perturbed_bfloat16_is_the_cast_of_float32(size: int, sigma: float, threads: int) -> None:
     """Another rounding than torch's would make a restore differ from the weights before."""
     master, live = weights(size), np.zeros(size, np.uint16)
-    kernels.perturb_bfloat16(live, master, KEY, np.float32(sigma), TABLE)
+    kernels.perturb_bfloat16(live, master, KEY, np.float32(sigma), *whole(size), TABLE)
     assert np.array_equal(live, bfloat16(master + np.float32(sigma) * noise(SEED, NAME, 0, size)))
 
 
@@ -80,7 +85,7 @@ def test_bfloat16_rounds_every_kind_of_number_like_torch() -> None:
     master = np.concatenate([patterns, ties, ties - 1, ties + 1]).view(np.float32)
     master = master[~np.isnan(master)]
     live = np.zeros(master.size, np.uint16)
-    kernels.perturb_bfloat16(live, master, KEY, np.float32(0), TABLE)
+    kernels.perturb_bfloat16(live, master, KEY, np.float32(0), *whole(master.size), TABLE)
     assert np.array_equal(live, bfloat16(master + np.float32(0) * noise(SEED, NAME, 0, master.size)))
 
 
@@ -96,8 +101,45 @@ def test_update_adds_the_terms_in_order(size: int, multiplicative: bool, threads
         total = total + coefficient * noise(seed, NAME, 0, size)
     expected = master * (np.float32(1) + total) if multiplicative else master + total
     keys = np.array([stream_key(seed, NAME) for seed in seeds], np.uint64)
-    kernels.update_float32(master, keys, coefficients, multiplicative, TABLE)
+    kernels.update_float32(master, keys, coefficients, multiplicative, *whole(size), TABLE)
     assert np.array_equal(bits(master), bits(expected))
+
+
+def piece(array: NDArray[np.float32], span: Span, size: int) -> NDArray[np.float32]:
+    """The piece's elements, by the definition of a span."""
+    j = np.arange(size)
+    return array[span.first + j // span.run * span.stride + j % span.run]
+
+
+PIECES = [
+    (Span(0, 9000, 9000), 9000),
+    (Span(8 * 700, 5000, 5000), 5000),
+    (Span(3, 4099, 4099), 4099),
+    (Span(5, 7, 13), 7 * 900),
+    (Span(64, 32, 64), 32 * 200),
+    (Span(0, 1, 5), 2000),
+    (Span(11, 4500, 9001), 9000),
+]
+
+
+@pytest.mark.parametrize(("span", "size"), PIECES)
+def test_a_piece_has_the_noise_of_its_place_in_the_tensor(span: Span, size: int, threads: int) -> None:
+    """Fused and sharded weights of a server would follow another history than the checkpoint's own."""
+    tensor = noise(SEED, NAME, 0, span.first + (size // span.run + 1) * span.stride)
+    expected = piece(tensor, span, size)
+    out = np.full(size, 7, np.float32)
+    kernels.fill_noise(out, KEY, *span.arguments, TABLE)
+    assert np.array_equal(out, expected)
+    master, live = weights(size), np.zeros(size, np.float32)
+    kernels.perturb_float32(live, master, KEY, np.float32(0.3), *span.arguments, TABLE)
+    assert np.array_equal(live, master + np.float32(0.3) * expected)
+    keys, coefficients = np.array([KEY, KEY]), np.array([0.5, 0.25], np.float32)
+    moved = master.copy()
+    kernels.update_float32(moved, keys, coefficients, False, *span.arguments, TABLE)
+    assert np.array_equal(moved, master + (np.float32(0.5) * expected + np.float32(0.25) * expected))
+    for start, count in ((0, size), (8, 1000), (size - 5, 5)):
+        found = torch_noise.piece_noise(SEED, NAME, span, start, count, CPU)
+        assert np.array_equal(found.numpy(), expected[start : start + count])
 
 
 @pytest.mark.parametrize("block", [2**29 - 1, 2**32 - 3, 2**32 + 5, 2**40])

@@ -125,10 +125,20 @@ def test_an_update_scales_the_gains_and_nothing_else(family: str) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_gains_move_in_place_only_by_updates(family: str) -> None:
-    """A direction written into the weights would hold for every row of the batch."""
-    with pytest.raises(RuntimeError, match="by row"):
-        ScopedWeights(tiny_checkpoint(family), NORMS).perturb(Direction(1, 0.06))
+def test_gains_can_also_be_moved_in_place(family: str) -> None:
+    """A server without rows of its own would learn from other directions than this process."""
+    model, direction = tiny_checkpoint(family), Direction(1, 0.06)
+    scoped = ScopedWeights(model, NORMS)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    scoped.perturb(direction)
+    for tensor in scoped.tensors:
+        assert tensor.master is not None
+        eps = noise(direction.seed, tensor.name, 0, tensor.live.numel())
+        factors = np.float32(0.06) * eps + np.float32(1)
+        gains = (tensor.master.numpy() + np.float32(tensor.offset)) * factors - np.float32(tensor.offset)
+        assert torch.equal(tensor.live.reshape(-1), torch.from_numpy(gains).to(tensor.live.dtype)), tensor.name
+    scoped.restore()
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
 def test_directions_end_with_the_block_even_after_an_error() -> None:
