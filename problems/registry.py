@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib.util
 import inspect
@@ -12,10 +13,22 @@ from types import ModuleType
 from typing import Any
 
 from operators.errors import UserError
+from problems.aco_bpp import AcoBpp
+from problems.aco_cvrp import AcoCvrp
+from problems.aco_tsp import AcoTsp
+from problems.asp_construct import AspConstruct
 from problems.base import Problem
+from problems.kp_construct import KpConstruct
 from problems.tsp_construct import TspConstruct
 
-_PROBLEMS: dict[str, Callable[..., Problem]] = {"tsp_construct": TspConstruct}
+_PROBLEMS: dict[str, Callable[..., Problem]] = {
+    "aco_bpp": AcoBpp,
+    "aco_cvrp": AcoCvrp,
+    "aco_tsp": AcoTsp,
+    "asp_construct": AspConstruct,
+    "kp_construct": KpConstruct,
+    "tsp_construct": TspConstruct,
+}
 
 
 def names() -> tuple[str, ...]:
@@ -32,11 +45,12 @@ def get(name: str, **selection: Any) -> Problem:
         selection: what the problem's class is called with: split, size, n_instances, data for the built-in ones.
 
     Raises:
-        UserError: there is no such problem or file, the file does not load, or its class takes no such argument.
+        UserError: there is no such problem or file, the file does not load, its class takes no such argument or cannot
+            be made, or there are no instances.
     """
     make = _PROBLEMS.get(name) or _in_file(name)
     _check_arguments(make, name, selection)
-    return make(**selection)
+    return make(**selection) if name in _PROBLEMS else _made(make, name, selection)
 
 
 def is_file(name: str) -> bool:
@@ -77,25 +91,43 @@ def _in_file(name: str) -> Callable[..., Problem]:
 
 
 def _load(path: Path) -> ModuleType:
-    """The file as a module; its own folder is searched for what it imports."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    """The file as a module under a name that no other has; its own folder is searched for what it imports."""
+    spec = importlib.util.spec_from_file_location(f"problem_file_{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # dataclasses look their module up
     sys.path.insert(0, str(path.parent))
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UserError(f"{path} does not load: {describe(error, path)}. Run it with python to see more.") from error
     finally:
-        sys.path.remove(str(path.parent))
+        with contextlib.suppress(ValueError):  # the file may have tidied up itself
+            sys.path.remove(str(path.parent))
     return module
 
 
+def _made(make: Callable[..., Problem], name: str, selection: dict[str, Any]) -> Problem:
+    """A user's problem, with what its own constructor raises told as the user's mistake."""
+    path = Path(name.partition(":")[0]).resolve()
+    try:
+        problem = make(**selection)
+    except UserError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise UserError(f"The problem in {path} cannot be made: {describe(error, path)}.") from error
+    try:
+        count = len(problem.instances)
+    except (AttributeError, TypeError):
+        count = 0
+    if not count:
+        raise UserError(f"{problem.name} in {path} has no instances. Set self.instances to a list of them in __init__.")
+    return problem
+
+
 def describe(error: BaseException, path: Path) -> str:
-    """Type and text of an error, and the last line of the file that it passed through."""
-    line = error.lineno if isinstance(error, SyntaxError) else None
-    trace = error.__traceback__
+    """Type and text of an error, and the last line of the file that it passed through. Syntax errors tell their own."""
+    line, trace = 0, error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == str(path):
             line = trace.tb_lineno
