@@ -13,28 +13,30 @@ import numpy as np
 
 from problems.base import Decisions, WrongShape
 
+Buffer = bytes | memoryview
+
 _TYPES = (np.dtype("<i8"), np.dtype("<f8"))
 _MAX_DIMENSIONS = 4
 _HEAD = struct.Struct("<BB")
 
 
-def pack(arrays: Sequence[Decisions]) -> bytes:
-    """The bytes of arrays of int64 or float64, of at most 4 dimensions.
+def pack(arrays: Sequence[Decisions]) -> list[Buffer]:
+    """The bytes of arrays of int64 or float64, of at most 4 dimensions, in parts: large arrays are not copied.
 
     Raises:
         WrongShape: an array has more dimensions.
     """
-    parts = []
+    parts: list[Buffer] = []
     for array in arrays:
         if array.ndim > _MAX_DIMENSIONS:
             raise WrongShape(f"decisions have {array.ndim} dimensions, at most {_MAX_DIMENSIONS} are possible")
         kind = int(array.dtype.kind == "f")
         parts += [_HEAD.pack(kind, array.ndim), struct.pack(f"<{array.ndim}Q", *array.shape)]
-        parts.append(array.astype(_TYPES[kind], copy=False).tobytes())
-    return b"".join(parts)
+        parts.append(np.ascontiguousarray(array, dtype=_TYPES[kind]).reshape(-1).view(np.uint8).data)
+    return parts
 
 
-def unpack(data: bytes, count: int) -> list[Decisions]:
+def unpack(data: Buffer, count: int) -> list[Decisions]:
     """The arrays in bytes of any origin, copies that may be written to.
 
     Args:

@@ -73,14 +73,14 @@ class Progress:
         return functools.wraps(function)(counted) if hasattr(function, "__name__") else counted
 
 
-def answer(problem: Problem, code: str, progress: Progress, chosen: Sequence[int]) -> bytes:
-    """Evaluate the candidate on the chosen instances and return the frame to send."""
+def answer(problem: Problem, code: str, progress: Progress, chosen: Sequence[int]) -> list[arrays.Buffer]:
+    """Evaluate the candidate on the chosen instances and return the frame to send, in parts."""
     try:
         body = arrays.pack(decide(problem, code, progress, chosen))
-        return frames.pack({"status": Status.OK.value}, body)
+        return [frames.head({"status": Status.OK.value}, sum(map(len, body))), *body]
     except Failure as failure:
         header = {"status": failure.status.value, "detail": failure.detail[:_DETAIL]}
-        return frames.pack(header, failure.trace.encode(errors="replace"))
+        return [frames.pack(header, failure.trace.encode(errors="replace"))]
 
 
 def decide(problem: Problem, code: str, progress: Progress, chosen: Sequence[int]) -> list[Decisions]:

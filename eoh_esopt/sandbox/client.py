@@ -141,7 +141,7 @@ class Worker:
         except OSError as error:
             raise WorkerGone(self._last_words()) from error
 
-    def receive(self) -> tuple[dict[str, Any], bytes] | None:
+    def receive(self) -> tuple[dict[str, Any], memoryview] | None:
         """Read what is there; the report once it is complete, else None. Call when readable.
 
         Raises:
@@ -154,9 +154,8 @@ class Worker:
         total = frames.size(self._data)
         if total is None or len(self._data) < total:
             return None
-        frame = frames.unpack(self._data)
-        self._data.clear()
-        return frame
+        data, self._data = self._data, bytearray()
+        return frames.unpack(data)
 
     def kill(self) -> None:
         """End the worker and whatever it runs, and wait for that. May be called again."""

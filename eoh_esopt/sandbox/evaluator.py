@@ -201,7 +201,7 @@ class Evaluator:
             os.read(self._scored, 4096)
             yield from self._finished(waiting)
 
-    def _score(self, job: Job, report: dict[str, Any], body: bytes) -> None:
+    def _score(self, job: Job, report: dict[str, Any], body: memoryview) -> None:
         """Have the report judged by a thread, which then wakes the `select`."""
         score = self._pool.submit(verdict.judge, report, body, self._problem, self._limits, job.instances)
         self._scores[score] = job

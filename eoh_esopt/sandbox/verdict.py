@@ -34,7 +34,11 @@ class Broken(Exception):
 
 
 def judge(
-    report: Mapping[str, Any], body: bytes, problem: Problem, limits: Limits, chosen: Sequence[int] | None = None
+    report: Mapping[str, Any],
+    body: arrays.Buffer,
+    problem: Problem,
+    limits: Limits,
+    chosen: Sequence[int] | None = None,
 ) -> Outcome:
     """What became of the candidate.
 
@@ -70,9 +74,9 @@ def printable(text: object) -> str:
     return "".join(char if char.isprintable() else "?" for char in line)[:_DETAIL]
 
 
-def _printable_lines(data: bytes) -> str:
+def _printable_lines(data: arrays.Buffer) -> str:
     """Text of unknown origin, line by line made printable."""
-    return "\n".join(printable(line) for line in data[:_TRACE].decode(errors="replace").split("\n"))
+    return "\n".join(printable(line) for line in bytes(data[:_TRACE]).decode(errors="replace").split("\n"))
 
 
 def _death(status: int, peak: int, limits: Limits) -> tuple[Status, str]:
@@ -89,7 +93,7 @@ def _death(status: int, peak: int, limits: Limits) -> tuple[Status, str]:
     return Status.KILLED, how
 
 
-def _answer(body: bytes, calls: int, problem: Problem, chosen: Sequence[int]) -> Outcome:
+def _answer(body: arrays.Buffer, calls: int, problem: Problem, chosen: Sequence[int]) -> Outcome:
     try:
         header, data = frames.untrusted(body)
     except frames.BadFrame as error:
@@ -103,7 +107,7 @@ def _answer(body: bytes, calls: int, problem: Problem, chosen: Sequence[int]) ->
     return Outcome(Status.KILLED, calls=calls, detail="malformed answer: unknown status")
 
 
-def _scored(data: bytes, calls: int, problem: Problem, chosen: Sequence[int]) -> Outcome:
+def _scored(data: arrays.Buffer, calls: int, problem: Problem, chosen: Sequence[int]) -> Outcome:
     values = []
     try:
         for index, decisions in zip(chosen, arrays.unpack(data, len(chosen)), strict=True):

@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 
 import numba  # noqa: F401 - so that no candidate has to wait for it
 
-from eoh_esopt.sandbox import candidate, frames, isolation, syscalls
+from eoh_esopt.sandbox import arrays, candidate, frames, isolation, syscalls
 from eoh_esopt.sandbox.limits import Limits
 from eoh_esopt.sandbox.spec import ProblemSpec
 from operators.errors import UserError
@@ -102,6 +102,7 @@ def _zygote(setup: Setup, namespaces: isolation.Layer) -> None:
     if syscalls.LINUX:
         syscalls.prctl("PR_SET_PDEATHSIG", syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
     requests, replies = os.dup(0), os.dup(1)
+    frames.widen(replies)
     _release_pipes()
     try:
         problem = ProblemSpec.from_json(setup.problem).build() if setup.problem else None
@@ -121,8 +122,9 @@ def _serve(requests: int, replies: int, problem: Problem, plan: isolation.Plan, 
     while (request := frames.read(requests)) is not None:
         header, code = request
         chosen = header.get("instances", range(len(problem.instances)))
-        header, body = _evaluate(code.decode(), problem, chosen, plan, candidate.Progress(cell), own_namespace)
-        frames.write(replies, frames.pack(header, body))
+        header, body = _evaluate(bytes(code).decode(), problem, chosen, plan, candidate.Progress(cell), own_namespace)
+        frames.write(replies, frames.head(header, len(body)))
+        frames.write(replies, body)
 
 
 def _evaluate(
@@ -132,9 +134,10 @@ def _evaluate(
     plan: isolation.Plan,
     progress: candidate.Progress,
     own_namespace: bool,
-) -> tuple[dict[str, object], bytes]:
+) -> tuple[dict[str, object], arrays.Buffer]:
     """Fork a child for one candidate and see it to its end. The body is what the child wrote, unread."""
     receive, send = os.pipe()
+    frames.widen(send)
     worker, deadline = os.getpid(), time.monotonic() + plan.limits.wall_s
     try:
         child = os.fork()
@@ -155,7 +158,7 @@ def _evaluate(
     return {"end": end, "status": status, "calls": progress.calls, "peak": peak}, body
 
 
-def _child(answer: Callable[[], bytes], plan: isolation.Plan, send: int, worker: int) -> NoReturn:
+def _child(answer: Callable[[], Sequence[arrays.Buffer]], plan: isolation.Plan, send: int, worker: int) -> NoReturn:
     """The life of the child: `answer` runs the candidate."""
     try:
         isolation.leave_descriptors(send, plan.ruleset)
@@ -165,7 +168,8 @@ def _child(answer: Callable[[], bytes], plan: isolation.Plan, send: int, worker:
             frames.write(isolation.ANSWER_FD, _NOT_ENCLOSED + str(error).encode())
             os._exit(0)
         frames.write(isolation.ANSWER_FD, _ENCLOSED)
-        frames.write(isolation.ANSWER_FD, answer())
+        for part in answer():
+            frames.write(isolation.ANSWER_FD, part)
         os._exit(0)
     finally:
         os._exit(1)
@@ -180,7 +184,7 @@ def _trouble(receive: int, deadline: float) -> str:
     return os.read(receive, 4096).decode(errors="replace") or "the process ended before it was enclosed"
 
 
-def _await(child: int, receive: int, deadline: float, cap: int) -> tuple[str, bytes, _Ended | None]:
+def _await(child: int, receive: int, deadline: float, cap: int) -> tuple[str, arrays.Buffer, _Ended | None]:
     """Read until the answer is whole, too long or late, or the child is gone: answer, flood, timeout or died.
 
     A child that is gone is noticed even while a process it left behind holds the pipe open.
@@ -196,7 +200,7 @@ def _await(child: int, receive: int, deadline: float, cap: int) -> tuple[str, by
             if max(len(data), total or 0) > cap:
                 return "flood", b"", ended
             if total is not None and len(data) >= total:
-                return "answer", bytes(data[:total]), ended
+                return "answer", memoryview(data)[:total], ended
             if not chunk:
                 return "died", b"", ended
         elif ended:

@@ -22,10 +22,14 @@ def head(kind: int, *shape: int) -> bytes:
     return struct.pack(f"<BB{len(shape)}Q", kind, len(shape), *shape)
 
 
+def joined(arrays: list[Decisions]) -> bytes:
+    return b"".join(pack(arrays))
+
+
 @given(decisions)
 def test_arrays_come_back(arrays: list[Decisions]) -> None:
     """The score would be that of other decisions than the candidate's."""
-    found = unpack(pack(arrays), len(arrays))
+    found = unpack(joined(arrays), len(arrays))
     for one, other in zip(found, arrays, strict=True):
         assert (one.dtype, one.shape, one.tobytes()) == (other.dtype, other.shape, other.tobytes())
 
@@ -46,14 +50,14 @@ def test_arrays_come_back(arrays: list[Decisions]) -> None:
 def test_whatever_solve_returns_comes_back(value: object) -> None:
     """Views and arrays of other byte order would come out garbled."""
     sent = as_decisions(value, "own")  # type: ignore[arg-type]
-    [found] = unpack(pack([sent]), 1)
+    [found] = unpack(joined([sent]), 1)
     assert found.shape == np.shape(value)
     assert np.array_equal(found, np.asarray(value), equal_nan=True)
 
 
 def test_the_score_may_work_on_what_it_gets() -> None:
     """A user's score that sorts its decisions in place would refuse every candidate."""
-    [found] = unpack(pack([np.array([3, 1, 2])]), 1)
+    [found] = unpack(joined([np.array([3, 1, 2])]), 1)
     found.sort()
     assert found.tolist() == [1, 2, 3]
     assert found.flags.aligned
@@ -66,7 +70,7 @@ def refused_or_exact(data: bytes, count: int) -> None:
     except WrongShape:
         return
     assert len(found) == count
-    assert pack(found) == data
+    assert joined(found) == data
 
 
 @given(st.binary(max_size=120), st.integers(0, 3))
@@ -78,7 +82,7 @@ def test_any_bytes_are_refused_or_exactly_arrays(data: bytes, count: int) -> Non
 @given(decisions.filter(bool), st.data())
 def test_damaged_arrays_are_refused_or_exactly_arrays(arrays: list[Decisions], data: st.DataObject) -> None:
     """As for any bytes, with heads that make sense."""
-    sent = bytearray(pack(arrays))
+    sent = bytearray(joined(arrays))
     for place in data.draw(st.lists(st.integers(0, len(sent) - 1), max_size=4)):
         sent[place] = data.draw(st.sampled_from([0, 1, 2, 127, 128, 255]))
     refused_or_exact(bytes(sent), len(arrays))

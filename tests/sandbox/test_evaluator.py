@@ -327,7 +327,7 @@ def test_any_answer_is_an_outcome(body: bytes) -> None:
     assert report(body).status is Status.KILLED
 
 
-TOURS = arrays.pack([np.arange(5)] * 2)
+TOURS = b"".join(arrays.pack([np.arange(5)] * 2))
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
     lambda inner: st.lists(inner),
