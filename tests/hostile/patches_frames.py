@@ -5,5 +5,5 @@ from eoh_esopt.sandbox import frames
 
 
 def attack(honest, *arguments):
-    frames.pack = lambda header, body=b"": b""
+    frames.head = lambda header, body_bytes: b""
     return honest(*arguments)
