@@ -1,7 +1,11 @@
 """What to hold an objective against: classical baselines, and the optimum or the best that is known.
 
 Values are stored instance by instance in `problems/data`, under a hash of the instance's own numbers, so they are found
-for any part of a set and for published files alike. `scripts/ceilings.py` computes them anew.
+for any part of a set and for published files alike. `scripts/ceilings.py` computes them anew. A file there holds
+
+    {"ceiling": {"name": what a ceiling is that is not proven, "by": how it was obtained},
+     "sets": what the published sets amount to, for readers,
+     "instances": {key: {"ceiling": value, "proven": true if it is the optimum, baseline: value, ...}}}
 """
 
 from __future__ import annotations
@@ -58,7 +62,9 @@ def references(problem: Problem) -> tuple[Reference, ...]:
     if stored is not None:
         values = tuple(_value(stored, "ceiling", key) for key in keys)
         if any(value is not None for value in values):
-            found.append(Reference(stored["ceiling"]["name"], values, stored["ceiling"]["by"], ceiling=True))
+            proven = all(stored["instances"].get(key, {}).get("proven", False) for key in keys)
+            name = "optimum" if proven else stored["ceiling"]["name"]
+            found.append(Reference(name, values, stored["ceiling"]["by"], ceiling=True))
     return tuple(found)
 
 

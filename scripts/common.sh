@@ -4,6 +4,7 @@
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 VENV="$ROOT/.venv"
+CONSTRAINTS="$ROOT/constraints.txt"
 CPU_INDEX="https://download.pytorch.org/whl/cpu"
 
 # shellcheck disable=SC2034  # shown by the scripts that source this file
@@ -68,7 +69,7 @@ pip_install() {
   local quiet=()
   [[ -t 2 && -z "${CI:-}" ]] || quiet=(--quiet)
   PIP_ROOT_USER_ACTION=ignore "$VENV/bin/python" -m pip install ${quiet[@]+"${quiet[@]}"} \
-    --disable-pip-version-check --no-input -c "$ROOT/constraints.txt" "$@" >&2
+    --disable-pip-version-check --no-input -c "$CONSTRAINTS" "$@" >&2
 }
 
 index_answers() {
