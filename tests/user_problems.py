@@ -4,50 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-BIN_PACKING = '''\
-"""Online bin packing: choose a bin for each item as it comes."""
-
-import numpy as np
-
-from problems import InvalidSolution, Problem, as_matrix
-
-
-class OnlineBinPacking(Problem):
-    """Items come one by one and go at once into a bin. Score the bins with room: the item goes to the best one."""
-
-    measure = "bins"
-    template = \'\'\'
-        import numpy as np
-
-        def score_bins(item, room):
-            """Take the fullest bin.
-
-            item: size of the item. room: 1-D array, the room left in each bin that can take it, at most 150.
-            Returns a 1-D array of the same length; the item goes to the bin with the highest value.
-            """
-            return -room
-    \'\'\'
-
-    def __init__(self):
-        self.instances = list(np.random.default_rng(1).integers(20, 101, size=(5, 120)))
-
-    def solve(self, items, score_bins):
-        room, bins = np.full(len(items), 150), []
-        for item in items:
-            fits = np.flatnonzero(room >= item)
-            values = as_matrix(score_bins(int(item), room[fits]), fits.shape, "score_bins")
-            bins.append(fits[np.argmax(values)])
-            room[bins[-1]] -= item
-        return bins
-
-    def score(self, items, bins):
-        if bins.shape != items.shape or bins.dtype != int or bins.min() < 0 or bins.max() >= len(items):
-            raise InvalidSolution("every item needs a bin from 0 to the number of items - 1")
-        load = np.bincount(bins, weights=items)
-        if load.max() > 150:
-            raise InvalidSolution("a bin holds more than 150")
-        return np.count_nonzero(load)
-'''
+DOCS = Path(__file__).parents[1] / "docs/problems.md"
+BIN_PACKING = DOCS.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
 
 FULLEST = "def score_bins(item, room):\n    return -room\n"
 """The heuristic of its template."""
