@@ -10,10 +10,12 @@ import click
 
 from eoh_esopt.cli.doctor import doctor
 from eoh_esopt.cli.evaluate import evaluate
+from eoh_esopt.cli.export import export
 from eoh_esopt.cli.model import model
 from eoh_esopt.cli.problem import problem
 from eoh_esopt.cli.replay import replay
 from eoh_esopt.cli.run import run
+from eoh_esopt.cli.serve import serve
 from operators.errors import UserError
 
 
@@ -28,13 +30,14 @@ def cli() -> None:
       eoh-esopt model get SmolLM2-135M-Instruct
       eoh-esopt run tsp_construct --model SmolLM2-135M-Instruct --scope norms --budget 400 --out runs/a
       eoh-esopt run --resume runs/a
-      eoh-esopt replay runs/a --save adapted
+      eoh-esopt export --history runs/a -o adapted
       eoh-esopt evaluate runs/a/best_heuristic.py --problem tsp_construct --split test --size 50,100
       eoh-esopt problem check my_problem.py
+      eoh-esopt serve --model SmolLM2-135M-Instruct
     """
 
 
-for command in (run, replay, evaluate, problem, model, doctor):
+for command in (run, replay, export, evaluate, problem, model, serve, doctor):
     cli.add_command(command)
 
 

@@ -43,6 +43,10 @@ _SAMPLING = ("temperature", "top_p", "top_k", "max_new_tokens")
 @click.option("--timeout", type=float, default=20.0, show_default=True, help="Seconds for one evaluation.")
 @click.option("--isolation", default="best", show_default=True, help="Sandbox: best, required or none.")
 @click.option("--max-batch", type=int, default=64, show_default=True, help="Most replies written at once.")
+@click.option("--backend", default="transformers", show_default=True, help="What runs the model; openai: an endpoint.")
+@click.option("--base-url", help="Address of the endpoint, such as http://localhost:8000. Its key: OPENAI_API_KEY.")
+@click.option("--request-timeout", type=float, default=120.0, show_default=True, help="Seconds for one reply of it.")
+@click.option("--cassette", help="File to record replies to, and to play them back from.")
 @click.option("--data", help="Folder of published instance files.  [default: drawn from documented seeds]")
 @click.option("--workers", type=int, default=None, help="Sandbox workers.  [default: one a core]")
 @click.pass_context
@@ -63,6 +67,7 @@ def run(
       eoh-esopt run tsp_construct --model meta-llama/Llama-3.1-8B-Instruct --budget 1000 --out runs/b
       eoh-esopt run tsp_construct --model ./my-model --method eoh --budget 200 --seed 1 --out runs/c
       eoh-esopt run my_problem.py --model SmolLM2-135M-Instruct --scope norms --out runs/d
+      eoh-esopt run tsp_construct --backend openai --base-url localhost:8000 --model m --method eoh --out runs/e
       eoh-esopt run --resume runs/a
     """
     workers = (os.cpu_count() or 1) if workers is None else workers
@@ -87,8 +92,9 @@ def _start(problem: str, out: Path, workers: int, settings: dict[str, Any]) -> d
     from problems import registry
 
     sampling = Sampling(**{name: settings.pop(name) for name in _SAMPLING})
-    if settings["data"] is not None:
-        settings["data"] = str(Path(settings["data"]).resolve())
+    for name in ("data", "cassette"):
+        if settings[name] is not None:
+            settings[name] = str(Path(settings[name]).resolve())
     config = RunConfig(problem=registry.absolute(problem), sampling=sampling, **settings)
     with watch() as listener:
         return start(config, out, workers=workers, listener=listener, notify=listener.say)

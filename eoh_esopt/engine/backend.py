@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
 
-from eoh_esopt.engine.config import RunConfig
+from eoh_esopt.engine.config import ENDPOINTS, RunConfig
+from eoh_esopt.models.cassette import Cassette, CassetteModel
 from eoh_esopt.models.fetch import resolve
 from eoh_esopt.models.progress import console_progress
 from eoh_esopt.models.protocol import LanguageModel
@@ -15,9 +18,16 @@ def load_model(config: RunConfig, notify: Callable[[str], None]) -> LanguageMode
     """Load or reach the model. Backends are imported only when they are asked for.
 
     Raises:
-        UserError: the model cannot be loaded or reached, or the backend's packages are not installed.
+        UserError: the model cannot be loaded or reached, the backend's packages are not installed, or the cassette
+            cannot be used.
     """
-    return _LOADERS[config.backend](config, notify)
+    if config.cassette is None:
+        return _LOADERS[config.backend](config, notify)
+    replay_only = config.backend in ENDPOINTS and config.base_url is None
+    cassette = Cassette(Path(config.cassette), recording=not replay_only)
+    settings = {"sampling": asdict(config.sampling), "scope": config.scope, "restore": config.restore}
+    settings["dtype"] = config.dtype
+    return CassetteModel(_LOADERS[config.backend](config, notify), cassette, settings)
 
 
 def _transformers(config: RunConfig, notify: Callable[[str], None]) -> LanguageModel:
@@ -36,4 +46,22 @@ def _transformers(config: RunConfig, notify: Callable[[str], None]) -> LanguageM
     )
 
 
-_LOADERS = {"transformers": _transformers}
+def _openai(config: RunConfig, notify: Callable[[str], None]) -> LanguageModel:
+    from eoh_esopt.models.openai_model import OpenAIModel
+
+    model = OpenAIModel(
+        config.model,
+        config.base_url,
+        sampling=config.sampling,
+        timeout_s=config.request_timeout,
+        max_batch=config.max_batch,
+    )
+    if config.cassette is None or not Path(config.cassette).exists():  # recorded replies need no server
+        notify(f"Asking {config.model} for a word")
+        model.check()
+        if model.refused:
+            notify(f"The endpoint does not take {', '.join(model.refused)}: its own settings hold there")
+    return model
+
+
+_LOADERS = {"transformers": _transformers, "openai": _openai}

@@ -8,13 +8,17 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from eoh_esopt.models.endpoint import FROZEN, normalise_url
 from eoh_esopt.models.protocol import Sampling
 from eoh_esopt.models.scopes import get_scope
 from eoh_esopt.models.weights import RESTORE_MODES
 from operators.errors import UserError
 from operators.search import PREFILLS
 
-BACKENDS = ("transformers",)
+BACKENDS = ("transformers", "openai")
+ENDPOINTS = ("openai",)
+"""Backends that somebody else serves: their weights stay as they are, and replies cannot be begun for them."""
+
 METHODS = ("eoh", "esopt-eoh", "sample", "esopt-sample")
 REWARDS = ("graded", "paper", "ordered")
 SMALL_MODEL = 1_000_000_000
@@ -53,6 +57,9 @@ class RunConfig:
         max_batch: most rows generated at once.
         backend: what runs the model, one of `BACKENDS`.
         data: folder of published files to take the instances from; None to draw them from their seeds.
+        base_url: address of the endpoint, for the backends that have one.
+        cassette: file that replies are recorded to and played back from; None for none.
+        request_timeout: limit of one request to an endpoint, in seconds.
     """
 
     problem: str
@@ -78,6 +85,9 @@ class RunConfig:
     max_batch: int = 64
     backend: str = "transformers"
     data: str | None = None
+    base_url: str | None = None
+    cassette: str | None = None
+    request_timeout: float = 120.0
 
     def __post_init__(self) -> None:
         _choice("method", self.method, METHODS)
@@ -92,14 +102,32 @@ class RunConfig:
         _at_least("seed", self.seed, 0)
         for name in ("sigma", "sigma_final", "alpha"):
             _finite(name, getattr(self, name))
-        if not 0 < self.timeout <= LONGEST_TIMEOUT:
-            raise UserError(f"timeout must be above 0 and at most {LONGEST_TIMEOUT} seconds, not {self.timeout}.")
+        for name in ("timeout", "request_timeout"):
+            _seconds(name, getattr(self, name))
+        self._check_endpoint()
         if self.learns and self.directions < 2:
             raise UserError(f"An update needs at least 2 directions, not {self.directions}.")
         if self.budget < self.learning_batch:
             raise UserError(
                 f"A budget of {self.budget} is less than one batch of {self.learning_batch} candidates "
                 f"({self.directions} directions x {self.samples_per_direction}). Raise --budget or lower --directions."
+            )
+
+    def _check_endpoint(self) -> None:
+        if self.base_url is not None:
+            normalise_url(self.base_url)
+        if self.backend not in ENDPOINTS:
+            if self.base_url is not None:
+                raise UserError(f"--base-url belongs to --backend {' or '.join(ENDPOINTS)}, not to {self.backend}.")
+            return
+        if self.learns:
+            raise UserError(FROZEN)
+        if self.prefill not in (None, "none"):
+            raise UserError(f"Replies of an endpoint cannot be begun: leave out --prefill {self.prefill}.")
+        if self.base_url is None and self.cassette is None:
+            raise UserError(
+                f"--backend {self.backend} needs the address of an endpoint by --base-url, such as "
+                "http://localhost:8000, or recorded replies by --cassette."
             )
 
     @property
@@ -188,6 +216,11 @@ def _choice(name: str, value: object, allowed: tuple[object, ...]) -> None:
 def _at_least(name: str, value: int, least: int) -> None:
     if value < least:
         raise UserError(f"{name} must be at least {least}, not {value}.")
+
+
+def _seconds(name: str, value: float) -> None:
+    if not 0 < value <= LONGEST_TIMEOUT:
+        raise UserError(f"{name} must be above 0 and at most {LONGEST_TIMEOUT} seconds, not {value}.")
 
 
 def _finite(name: str, value: float | None) -> None:

@@ -42,13 +42,18 @@ class History:
         return json.dumps({"format": FORMAT, "noise_version": NOISE_VERSION, **asdict(self)}, indent=1) + "\n"
 
 
+def history_file(path: Path) -> Path:
+    """The history in a run's folder, or the path itself."""
+    return path / HISTORY if path.is_dir() else path
+
+
 def load_history(path: Path) -> History:
     """Read a history file, or the one in a run's folder.
 
     Raises:
         UserError: there is none, it is damaged, or it was made under another definition of the noise.
     """
-    file = path / HISTORY if path.is_dir() else path
+    file = history_file(path)
     if not file.is_file():
         raise UserError(f"There is no history at {file}. Give a run's folder or its {HISTORY}.")
     try:

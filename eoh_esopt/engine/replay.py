@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from eoh_esopt.engine.history import History
+from eoh_esopt.models.endpoint import ENDPOINT
 from eoh_esopt.models.fetch import resolve
 from eoh_esopt.models.progress import console_progress
 from eoh_esopt.models.protocol import Sampling
@@ -43,14 +44,20 @@ def replay_history(
         progress: wraps the updates, to show a bar.
 
     Raises:
-        UserError: the base model is not the one of the history, or the result is not what the run ended with.
+        UserError: the base model is not the one of the history, or the result is not what the run ended with; or the
+            run was made with an endpoint.
     """
+    if history.base_checksum.startswith(ENDPOINT):
+        raise UserError(
+            f"The run was made with {history.model} at an endpoint: its weights are not here and did not move, so "
+            "there is nothing to replay. Its results stand in the run's folder."
+        )
     with console_progress() as bar:
         folder = resolve(name, progress=bar)
     model = TransformersModel(
         folder,
         scope=get_scope(history.scope),
-        sampling=Sampling(),
+        sampling=Sampling(max_new_tokens=1),
         restore=history.restore,
         dtype=history.dtype,
     )

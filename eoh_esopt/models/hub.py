@@ -47,7 +47,7 @@ def download_snapshot(hub_id: str) -> Path:
     """
     from huggingface_hub import errors, snapshot_download
 
-    _probe()
+    check_reachable()
     try:
         folder = Path(snapshot_download(hub_id, allow_patterns=_WANTED, ignore_patterns=_UNWANTED))
     except errors.GatedRepoError as error:
@@ -69,8 +69,12 @@ def download_snapshot(hub_id: str) -> Path:
     return folder
 
 
-def _probe() -> None:
-    """Raise HubUnavailable unless the hub answers within three seconds, name look-up included."""
+def check_reachable() -> None:
+    """Ask the hub for a sign of life, for at most three seconds, name look-up included.
+
+    Raises:
+        HubUnavailable: offline by choice, or there was no answer.
+    """
     from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE or os.environ.get("HF_HUB_OFFLINE", "").strip().lower() in ("1", "true", "yes", "on"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -62,24 +63,40 @@ def get_scope(name: str) -> Scope:
 
 
 def scope_parameters(model: nn.Module, scope: Scope) -> dict[str, tuple[nn.Module, nn.Parameter]]:
-    """The scope's parameters by checkpoint name, tied ones once, with the module that holds each.
+    """The scope's parameters by their name in the model, tied ones once, with the module that holds each.
 
     Raises:
         UserError: weights that the scope must move cannot be reached or are quantised, or there are none.
     """
+    found = {name: held for name, held in text_parameters(model).items() if scope.selects(held[0])}
+    if not found:
+        raise UserError(f"The model has no weights of scope {scope.name!r} (RMSNorm gains). Use --scope full.")
+    _refuse_unreachable(model, found)
+    return found
+
+
+def text_parameters(model: nn.Module) -> dict[str, tuple[nn.Module, nn.Parameter]]:
+    """The parameters of the model, of a multimodal one those of its text model; tied ones once, by their first name."""
+    inside = _text_modules(model)
     found: dict[str, tuple[nn.Module, nn.Parameter]] = {}
     seen: set[int] = set()
     for prefix, module in model.named_modules():
-        if not scope.selects(module):
+        if inside is not None and id(module) not in inside:
             continue
         for name, parameter in module.named_parameters(recurse=False):
             if id(parameter) not in seen:
                 seen.add(id(parameter))
                 found[f"{prefix}.{name}" if prefix else name] = (module, parameter)
-    if not found:
-        raise UserError(f"The model has no weights of scope {scope.name!r} (RMSNorm gains). Use --scope full.")
-    _refuse_unreachable(model, found)
     return found
+
+
+def _text_modules(model: Any) -> set[int] | None:
+    """The modules of a multimodal model that write text: embedding, decoder, output; None where that is all of it."""
+    config = getattr(model, "config", None)
+    if config is None or config.get_text_config() is config:
+        return None
+    parts = (model.get_input_embeddings(), model.get_decoder(), model.get_output_embeddings())
+    return {id(module) for part in parts for module in part.modules()}
 
 
 def _refuse_unreachable(model: nn.Module, found: dict[str, tuple[nn.Module, nn.Parameter]]) -> None:

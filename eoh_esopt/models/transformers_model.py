@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, StoppingCriteria
 
 from eoh_esopt.models import chat
+from eoh_esopt.models.checkpoint import stored_tensors, write_adapted
+from eoh_esopt.models.local import check_movable
+from eoh_esopt.models.names import checkpoint_names
 from eoh_esopt.models.protocol import Reply, Request, Sampling
 from eoh_esopt.models.row_gains import row_directions
 from eoh_esopt.models.sampling import RowSampler
@@ -36,9 +39,11 @@ class TransformersModel:
         restore: `exact` or `subtract`, see `eoh_esopt.models.weights`.
         dtype: of the live weights, a key of `DTYPES`; `auto` takes the checkpoint's.
         max_batch: most rows generated at once.
+        settings: how conversations are held.
 
     Raises:
-        UserError: the checkpoint cannot be loaded, has no chat template, or its weights cannot be moved.
+        UserError: the checkpoint cannot be loaded, has no chat template that takes the settings, or its weights cannot
+            be moved.
     """
 
     def __init__(
@@ -50,20 +55,24 @@ class TransformersModel:
         restore: str = "exact",
         dtype: str = "auto",
         max_batch: int = 64,
+        settings: chat.ChatSettings = chat.PLAIN,
     ) -> None:
-        self._folder = folder
+        self.folder = folder
         self._scope = scope
         self._sampling = sampling
         self._restore = restore
         self._max_batch = max_batch
-        self._tokenizer, self._model = _load(folder, dtype)
+        self._settings = settings
+        self._tokenizer, self._model, self._names = _load(folder, dtype)
+        chat.check_chat_template(self._tokenizer, str(folder), settings)
+        self._ends = chat.end_tokens(self._tokenizer, self._model.generation_config.eos_token_id)
         self._context = int(getattr(self._model.config.get_text_config(), "max_position_embeddings", 1 << 30))
         if sampling.max_new_tokens >= self._context:
             raise UserError(
                 f"max-new-tokens is {sampling.max_new_tokens}, but the model's context is {self._context} tokens "
                 "and must hold the prompt too. Choose a smaller reply limit."
             )
-        self.weights = ScopedWeights(self._model, scope, restore)
+        self.weights = ScopedWeights(self._model, scope, restore, self._names)
         self._parameters: int = sum(parameter.numel() for parameter in self._model.parameters())
 
     @property
@@ -81,34 +90,43 @@ class TransformersModel:
 
     def generate(self, requests: Sequence[Request]) -> list[Reply]:
         """The replies to one batch. The weights are restored whatever happens."""
-        texts = [chat.render(self._tokenizer, request.prompt, request.prefill) for request in requests]
-        encoded = self._encode(texts)
+        texts = [chat.render(self._tokenizer, one.prompt, one.prefill, self._settings) for one in requests]
+        prompts = chat.encode(self._tokenizer, texts)
+        rooms = [chat.room(len(tokens), self._context, self._sampling.max_new_tokens) for tokens in prompts]
+        replies = [
+            Reply(request.prefill, len(tokens), 0, truncated=True)
+            for request, tokens in zip(requests, prompts, strict=True)
+        ]
+        fitting = [i for i, room in enumerate(rooms) if room]
+        if fitting:
+            rows = [_Row(requests[i], prompts[i], rooms[i], chat.opening(texts[i])) for i in fitting]
+            for i, reply in zip(fitting, self._write(rows), strict=True):
+                replies[i] = reply
+        return replies
+
+    def _write(self, rows: list[_Row]) -> list[Reply]:
+        """The replies to prompts that fit into the context."""
+        encoded = self._padded([row.prompt for row in rows])
         length = encoded["input_ids"].shape[1]
-        prompt_tokens = encoded["attention_mask"].sum(dim=1).tolist()
-        room = min(self._sampling.max_new_tokens, self._context - length)
-        if room < 1:
-            return [
-                Reply(request.prefill, count, 0, truncated=True)
-                for request, count in zip(requests, prompt_tokens, strict=True)
-            ]
-        stop = _FunctionEnd(self._tokenizer, [bool(request.prefill) for request in requests], length)
-        sampler = RowSampler(self._sampling, [request.seed for request in requests], length)
-        with self._under([request.direction for request in requests]):
+        stop = _Ends(self._tokenizer, rows, length, self._settings)
+        sampler = RowSampler(self._sampling, [row.request.seed for row in rows], length)
+        with self._under([row.request.direction for row in rows]):
             tokens = self._model.generate(
                 **encoded,
-                generation_config=self._generation_config(room),
+                generation_config=self._generation_config(max(row.room for row in rows)),
                 logits_processor=[sampler],
                 stopping_criteria=[stop],
             )
         return [
-            self._reply(request, row[length:].tolist(), count, stop.ends[i], room)
-            for i, (request, row, count) in enumerate(zip(requests, tokens, prompt_tokens, strict=True))
+            self._reply(row, drawn[length : length + row.room].tolist(), stop.ends[i])
+            for i, (row, drawn) in enumerate(zip(rows, tokens, strict=True))
         ]
 
     @torch.no_grad()
     def probe(self, prompt: str, direction: Direction | None) -> NDArray[np.float32]:
         """Next-token logits of one prompt: shape (vocabulary,), float32."""
-        encoded = self._encode([chat.render(self._tokenizer, prompt, "")])
+        text = chat.render(self._tokenizer, prompt, "", self._settings)
+        encoded = self._padded(chat.encode(self._tokenizer, [text]))
         with self._under([direction]):
             logits = self._model(**encoded).logits[0, -1].float().clone()
         return np.asarray(logits.cpu())
@@ -126,24 +144,19 @@ class TransformersModel:
         return self.weights.drift()
 
     def save(self, folder: Path, *, float32: bool = False) -> None:
-        """Write a standard checkpoint: the live weights, or all of them in float32 with the masters exact."""
+        """Write a standard checkpoint: the live weights, or all of them in float32 with the masters exact.
+
+        It has the files and tensors of the one that was loaded, with other values for the (text) model's.
+        """
+        tensors: dict[str, torch.Tensor] = dict(self.weights.live)
         if float32:
-            state = {name: tensor.float() for name, tensor in self._model.state_dict().items()}
-            state |= self.weights.snapshot()
-            for alias, name in (getattr(self._model, "all_tied_weights_keys", None) or {}).items():
-                state[alias] = state[name]
-            self._model.save_pretrained(folder, state_dict=state)
-            config = copy.deepcopy(self._model.config)  # transformers wrote the live dtype: a reload would round
-            config.dtype = "float32"
-            config.save_pretrained(folder)
-        else:
-            self._model.save_pretrained(folder)
-        self._tokenizer.save_pretrained(folder)
+            tensors = {name: tensor.float() for name, tensor in tensors.items()} | self.weights.snapshot()
+        write_adapted(self.folder, folder, tensors, tied=frozenset(self._names.values()))
 
     def describe(self) -> dict[str, Any]:
         """What a history states of the model."""
         return {
-            "model": self._folder.name,
+            "model": self.folder.name,
             "backend": "transformers",
             "parameters": self._parameters,
             "dtype": str(self._model.dtype).removeprefix("torch."),
@@ -157,10 +170,9 @@ class TransformersModel:
     def close(self) -> None:
         """Nothing outlives the object."""
 
-    def _encode(self, texts: list[str]) -> Any:
-        return self._tokenizer(
-            texts, return_tensors="pt", padding=True, padding_side="left", add_special_tokens=False
-        ).to(self._model.device)
+    def _padded(self, prompts: list[list[int]]) -> Any:
+        padded = self._tokenizer.pad({"input_ids": prompts}, padding_side="left", return_tensors="pt")
+        return padded.to(self._model.device)
 
     @contextmanager
     def _under(self, directions: list[Direction | None]) -> Iterator[None]:
@@ -182,65 +194,80 @@ class TransformersModel:
             self.weights.restore()
 
     def _generation_config(self, max_new_tokens: int) -> GenerationConfig:
-        own = self._model.generation_config
-        eos = own.eos_token_id if own.eos_token_id is not None else self._tokenizer.eos_token_id
         return GenerationConfig(  # type: ignore[no-untyped-call]
             max_new_tokens=max_new_tokens,
             do_sample=False,
-            eos_token_id=eos,
+            eos_token_id=self._ends,
             pad_token_id=self._tokenizer.pad_token_id,
-            bos_token_id=own.bos_token_id,
+            bos_token_id=self._model.generation_config.bos_token_id,
         )
 
-    def _reply(self, request: Request, tokens: list[int], prompt_tokens: int, end: int | None, room: int) -> Reply:
-        eos = self._generation_config(room).eos_token_id
-        ends = [tokens.index(token) + 1 for token in (eos if isinstance(eos, list) else [eos]) if token in tokens]
+    def _reply(self, row: _Row, tokens: list[int], end: int | None) -> Reply:
+        ends = [tokens.index(token) + 1 for token in self._ends if token in tokens]
         if end is not None:
             ends.append(end)
         count = min([*ends, len(tokens)])
         text = self._tokenizer.decode(tokens[:count], skip_special_tokens=True)
-        if request.prefill:
-            text = request.prefill + chat.cut_after_function(text)
-        return Reply(text, prompt_tokens, count, truncated=not ends and count >= room)
+        text = chat.finished(text, bool(row.request.prefill), self._settings)
+        truncated = not ends and count >= row.room
+        return Reply(row.opening + row.request.prefill + text, len(row.prompt), count, truncated)
 
 
-class _FunctionEnd(StoppingCriteria):
-    """Ends the rows that began inside a function once their function is over; notes their lengths in tokens."""
+@dataclass(frozen=True)
+class _Row:
+    """One row of a batch: the tokens it begins with, how many may follow, and the tag of a thought begun for it."""
 
-    def __init__(self, tokenizer: Any, prefilled: list[bool], prompt_length: int) -> None:
+    request: Request
+    prompt: list[int]
+    room: int
+    opening: str
+
+
+class _Ends(StoppingCriteria):
+    """Ends the rows whose reply is over, by its text or its length; notes the lengths, in tokens, of the former."""
+
+    def __init__(self, tokenizer: Any, rows: list[_Row], prompt_length: int, settings: chat.ChatSettings) -> None:
         self._tokenizer = tokenizer
-        self._prefilled = prefilled
+        self._rows = rows
         self._prompt_length = prompt_length
-        self.ends: list[int | None] = [None] * len(prefilled)
+        self._settings = settings
+        self._tail = chat.tail_tokens(settings)
+        self.ends: list[int | None] = [None] * len(rows)
 
     def __call__(self, tokens: torch.LongTensor, scores: Any, **kwargs: Any) -> torch.Tensor:
         drawn = tokens.shape[1] - self._prompt_length
-        first = self._prompt_length + max(0, drawn - chat.TAIL_TOKENS)
-        for row, prefilled in enumerate(self._prefilled):
-            if prefilled and self.ends[row] is None:
-                tail = self._tokenizer.decode(tokens[row, first:], skip_special_tokens=True)
-                if chat.ends_function(tail):
-                    self.ends[row] = drawn
-        return torch.tensor([end is not None for end in self.ends], device=tokens.device)
+        first = self._prompt_length + max(0, drawn - self._tail)
+        for i, row in enumerate(self._rows):
+            if self.ends[i] is None and drawn <= row.room and (row.request.prefill or self._settings.stop):
+                tail = self._tokenizer.decode(tokens[i, first:], skip_special_tokens=True)
+                if chat.has_ended(tail, bool(row.request.prefill), self._settings):
+                    self.ends[i] = drawn
+        over = [end is not None or drawn >= row.room for end, row in zip(self.ends, self._rows, strict=True)]
+        return torch.tensor(over, device=tokens.device)
 
 
-def _load(folder: Path, dtype: str) -> tuple[Any, Any]:
+def _load(folder: Path, dtype: str) -> tuple[Any, Any, dict[str, str]]:
+    """Tokenizer, model, and the checkpoint names of the model's parameters."""
     if dtype not in DTYPES:
         raise UserError(f"Unknown dtype {dtype!r}. Choose one of: {', '.join(DTYPES)}.")
+    check_movable(folder)
+    stored = stored_tensors(folder)
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder)
         model = AutoModelForCausalLM.from_pretrained(
             folder, dtype=DTYPES[dtype], device_map="auto" if torch.cuda.is_available() else None
         )
-    except (OSError, ValueError, KeyError, ImportError) as error:
-        raise UserError(f"The model in {folder} cannot be loaded: {error}") from error
-    chat.check_chat_template(tokenizer, str(folder))
+    except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise UserError(f"The model in {folder} cannot be loaded: {reason}") from error
+    if any(parameter.dtype == torch.float64 for parameter in model.parameters()):
+        raise UserError(f"The model in {folder} has float64 weights, and masters are float32. Use --dtype float32.")
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     model.train(False)
     model.requires_grad_(False)
     model.get_output_embeddings().register_forward_pre_hook(_contiguous)  # type: ignore[no-untyped-call]
-    return tokenizer, model
+    return tokenizer, model, checkpoint_names(model, folder, stored)
 
 
 def _contiguous(module: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:

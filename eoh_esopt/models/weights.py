@@ -9,7 +9,7 @@ drifts; `drift()` says by how much, from a float32 shadow of the first elements 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from eoh_esopt.models import kernels
-from eoh_esopt.models.scopes import Scope, gain_offset, scope_parameters
+from eoh_esopt.models.scopes import Scope, gain_offset, scope_parameters, text_parameters
 from eoh_esopt.models.spans import Span
 from eoh_esopt.models.torch_noise import chunks, piece_noise
 from operators.errors import UserError
@@ -143,16 +143,25 @@ class MovableTensors:
 class ScopedWeights(MovableTensors):
     """The weights in scope of one model in this process.
 
+    Args:
+        names: checkpoint names of the model's parameters, see `eoh_esopt.models.names`; where left out, their own.
+
+    Attributes:
+        live: the parameters that the model computes with, in and out of scope, by checkpoint name; tied ones once.
+
     Raises:
         UserError: unknown restore mode, or weights that cannot be moved.
     """
 
-    def __init__(self, model: nn.Module, scope: Scope, restore: str = "exact") -> None:
+    def __init__(
+        self, model: nn.Module, scope: Scope, restore: str = "exact", names: Mapping[str, str] | None = None
+    ) -> None:
         check_restore(restore, scope)
-        self._model = model
+        names = names or {}
+        self.live = {names.get(name, name): parameter for name, (_, parameter) in text_parameters(model).items()}
         tensors = [
             ScopedTensor(
-                name=name,
+                name=names.get(name, name),
                 module=module,
                 live=parameter,
                 master=_float32(_flat(parameter)) if restore == "exact" else None,
@@ -180,7 +189,7 @@ class ScopedWeights(MovableTensors):
         return torch.from_numpy(factors).to(tensor.live.device)
 
     def checksum(self) -> str:
-        """sha256 over the model's true weights, by name: float32 masters where there are any, else the live bytes.
+        """sha256 over the true weights by checkpoint name: float32 masters where there are any, else the live bytes.
 
         Raises:
             RuntimeError: a direction is active (an error of the caller).
@@ -189,7 +198,7 @@ class ScopedWeights(MovableTensors):
             raise RuntimeError("The weights are perturbed: restore first.")
         masters = {id(tensor.live): tensor.master for tensor in self.tensors if tensor.master is not None}
         digest = hashlib.sha256()
-        for name, parameter in sorted(self._model.named_parameters()):
+        for name, parameter in sorted(self.live.items()):
             values = masters.get(id(parameter), parameter.detach())
             digest.update(f"{name} {tuple(parameter.shape)} {values.dtype}\n".encode())
             for start, count in chunks(values.numel()):

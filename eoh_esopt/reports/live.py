@@ -143,7 +143,7 @@ def headline(facts: dict[str, Any]) -> Iterator[str]:
     config, model = facts["config"], facts["model"]
     yield (
         f"{config['method']} on {config['problem']}: budget {config['budget']} candidates, seed {config['seed']}, "
-        f"model {model['model']} ({model['parameters'] / 1e6:.0f} M, {model['dtype']}, {model['device']})"
+        f"model {model['model']} ({_size(model['parameters'])}, {model['dtype']}, {model['device']})"
     )
     if config["method"].startswith("esopt-"):
         yield (
@@ -155,6 +155,10 @@ def headline(facts: dict[str, Any]) -> Iterator[str]:
     yield f"sandbox: {facts['isolation']}"
     if facts["event"] == "resume":
         yield "resumed: what the log holds is taken from it"
+
+
+def _size(parameters: int | None) -> str:
+    return "size unknown" if parameters is None else f"{parameters / 1e6:.0f} M"
 
 
 def counts(outcomes: Sequence[Outcome]) -> str:

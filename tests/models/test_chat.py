@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from families import FAMILIES, QWEN_25, QWEN_35, tiny_tokenizer
 from transformers import AutoTokenizer
 
-from eoh_esopt.models import chat
+from eoh_esopt.models import cache, chat
+from eoh_esopt.models.chat import ChatSettings
 from operators.errors import UserError
 
 
@@ -45,6 +47,152 @@ def test_the_reply_begins_where_the_conversation_ends(small_model: Path, prefill
     text = chat.render(AutoTokenizer.from_pretrained(small_model), "Write f.", prefill)
     assert text.endswith(f"<|im_start|>assistant\n{prefill}")
     assert text.count("Write f.") == 1
+    system = chat.render(AutoTokenizer.from_pretrained(small_model), "Write f.", prefill, ChatSettings("Be short."))
+    assert system == f"<|im_start|>system\nBe short.<|im_end|>\n{CHATML}{prefill}"
+
+
+CHATML = "<|im_start|>user\nWrite f.<|im_end|>\n<|im_start|>assistant\n"
+NO_THOUGHT = "<think>\n\n</think>\n\n"
+DATES = "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n"
+LLAMA = (
+    f"<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n{DATES}<|eot_id|>"
+    "<|start_header_id|>user<|end_header_id|>\n\nWrite f.<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"
+)
+QWEN = "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\n"
+RENDERED = {
+    "llama-3.1": LLAMA,
+    "qwen2.5": QWEN + CHATML,
+    "qwen3": CHATML + NO_THOUGHT,
+    "qwen3.5-text": CHATML + NO_THOUGHT,
+    "qwen3.5": CHATML + NO_THOUGHT,
+}
+NO_SYSTEM = {
+    "refuses": "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}",
+    "drops": "{% if messages[0].role == 'system' %}{% set messages = messages[1:] %}{% endif %}",
+}
+
+
+def with_template(template: str, family: str = "qwen3") -> Any:
+    tokenizer = tiny_tokenizer(family)
+    tokenizer.chat_template = template
+    return tokenizer
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_conversations_look_as_the_family_was_taught(family: str) -> None:
+    """A model answers worse, or someone else, after a header it does not know; and a begun reply must stay open."""
+    tokenizer = tiny_tokenizer(family)
+    chat.check_chat_template(tokenizer, family)
+    assert chat.render(tokenizer, "Write f.", "") == RENDERED[family]
+    assert chat.render(tokenizer, "Write f.", "```python\ndef f(") == RENDERED[family] + "```python\ndef f("
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_texts_begin_once(family: str) -> None:
+    """A second beginning-of-text token, put in by the tokenizer, is a conversation that no model has seen."""
+    tokenizer = tiny_tokenizer(family)
+    text = chat.render(tokenizer, "Write f.", "")
+    [tokens] = chat.encode(tokenizer, [text])
+    assert tokens.count(0) == (family == "llama-3.1")
+    assert tokenizer.decode(tokens) == text
+    assert (tokenizer(text)["input_ids"] != tokens) is (family == "llama-3.1")
+
+
+@pytest.mark.parametrize("family", ["qwen3", "qwen3.5-text", "qwen3.5"])
+def test_thinking_can_be_switched_on(family: str) -> None:
+    """A model that plans first may write better heuristics; its answer begins after the thought, not before it."""
+    tokenizer, settings = tiny_tokenizer(family), ChatSettings(thinking=True)
+    chat.check_chat_template(tokenizer, family, settings)
+    text = chat.render(tokenizer, "Write f.", "", settings)
+    opened = "" if family == "qwen3" else "<think>\n"
+    assert text == CHATML + opened
+    assert chat.opening(text) == opened
+    assert chat.opening(RENDERED[family]) == ""
+    with pytest.raises(UserError, match="--prefill none"):
+        chat.render(tokenizer, "Write f.", "def f(", settings)
+
+
+def test_thinking_that_cannot_be_switched_is_refused() -> None:
+    """Asked for and not there, or there and not asked for: replies would be of another sort than the settings say."""
+    with pytest.raises(UserError, match=r"qwen2\.5 has no thinking mode"):
+        chat.check_chat_template(tiny_tokenizer("qwen2.5"), "qwen2.5", ChatSettings(thinking=True))
+    always = with_template(QWEN_35.partition("    {%- if enable_thinking")[0] + "{%- endif %}")
+    with pytest.raises(UserError, match="folder always thinks before it answers"):
+        chat.check_chat_template(always, "folder")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_system_text_has_its_own_turn(family: str) -> None:
+    """Else it is read as part of the task, or beside the template's own."""
+    tokenizer = tiny_tokenizer(family)
+    text = chat.render(tokenizer, "Write f.", "", ChatSettings("Be short."))
+    system, _, rest = text.partition("Write f.")
+    assert system.count("Be short.") == text.count("Be short.") == 1
+    assert "system" in system.partition("Be short.")[0]
+    assert system.partition("Be short.")[2].count("<|") > 1
+    assert "You are Qwen" not in text
+    assert rest == RENDERED[family].partition("Write f.")[2]
+
+
+@pytest.mark.parametrize("start", NO_SYSTEM.values(), ids=NO_SYSTEM)
+def test_a_system_text_goes_before_the_task_where_there_is_no_system_role(start: str) -> None:
+    """A template that drops the turn would leave the instruction out without a word; one that refuses ends the run."""
+    tokenizer = with_template(start + QWEN_25.partition("{%- endif %}")[2])
+    text = chat.render(tokenizer, "Write f.", "", ChatSettings("Be short."))
+    assert text == "<|im_start|>user\nBe short.\n\nWrite f.<|im_end|>\n<|im_start|>assistant\n"
+    assert chat.render(tokenizer, "Write f.", "") == CHATML
+
+
+def test_templates_that_fail_are_named() -> None:
+    """An error of a template's own ends a run that has just loaded its model for minutes."""
+    with pytest.raises(UserError, match=r"folder cannot be rendered: no, never.*chat_template\.jinja"):
+        chat.check_chat_template(with_template("{{ raise_exception('no, never') }}"), "folder")
+
+
+def test_what_ends_a_turn_ends_a_reply() -> None:
+    """A checkpoint that names only the end of a text would let the model write the user's next turn, to the limit."""
+    llama = tiny_tokenizer("llama-3.1")
+    end_of_text, end_of_turn = llama.convert_tokens_to_ids(["<|end_of_text|>", "<|eot_id|>"])
+    assert chat.end_tokens(llama, end_of_text) == [end_of_text, end_of_turn]
+    assert chat.end_tokens(llama, [end_of_turn, end_of_text]) == [end_of_turn, end_of_text]
+    assert chat.end_tokens(llama, None) == [end_of_turn]
+    for family in ("qwen2.5", "qwen3", "qwen3.5"):
+        tokenizer = tiny_tokenizer(family)
+        assert chat.end_tokens(tokenizer, 0) == [0, tokenizer.convert_tokens_to_ids("<|im_end|>")]
+    for template in ("{{ messages[0].content }}", "{{ messages[-1].content }}, he said", "{{ raise_exception('') }}"):
+        assert chat.end_tokens(with_template(template), 0) == [0]
+
+
+def test_the_room_is_what_the_context_leaves() -> None:
+    """A reply that runs beyond the context is noise; a prompt that fills it gets none, and no error."""
+    assert [chat.room(tokens, 100, 20) for tokens in (1, 80, 81, 99, 100, 5000)] == [20, 20, 19, 1, 0, 0]
+
+
+def test_stop_strings_are_cut_where_they_begin() -> None:
+    """What follows is not part of the answer; nor is the string itself."""
+    settings = ChatSettings(stop=("END", "\n\n"))
+    assert chat.finished("one END two\n\nthree", False, settings) == "one "
+    assert chat.finished("one\n\ntwo END", False, settings) == "one"
+    assert chat.finished("one", False, settings) == "one"
+    assert chat.finished("  x END\nprint()", True, settings) == "  x "
+    assert chat.finished("  x\nprint() END", True, settings) == "  x"
+    assert chat.has_ended("one END", False, settings)
+    assert not chat.has_ended("one\ntwo", False, settings)
+    assert chat.has_ended("one\ntwo", True, settings)
+    with pytest.raises(UserError, match="stop string is empty"):
+        ChatSettings(stop=("END", ""))
+
+
+def test_the_short_template_writes_what_the_real_one_does() -> None:
+    """The tests of a family are worth as much as its template is true."""
+    folder = cache.complete_model("Qwen2.5-Coder-0.5B-Instruct")
+    if folder is None:
+        pytest.skip("Qwen2.5-Coder-0.5B-Instruct is not on this machine")
+    real = AutoTokenizer.from_pretrained(folder)
+    short = tiny_tokenizer("qwen2.5")
+    for settings in (ChatSettings(), ChatSettings("Be short.")):
+        assert chat.render(real, "Write f.", "def", settings) == chat.render(short, "Write f.", "def", settings)
+    assert chat.end_tokens(real, None) == [real.convert_tokens_to_ids("<|im_end|>")]
 
 
 ENDED = [

