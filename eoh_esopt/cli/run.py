@@ -13,6 +13,7 @@ from eoh_esopt.reports.summary import print_summary
 from operators.errors import UserError
 
 _KEPT_ON_RESUME = {"resume_folder", "workers"}
+_MOVABLE = ("base_url", "request_timeout", "servers")
 _SAMPLING = ("temperature", "top_p", "top_k", "max_new_tokens")
 
 
@@ -43,7 +44,9 @@ _SAMPLING = ("temperature", "top_p", "top_k", "max_new_tokens")
 @click.option("--timeout", type=float, default=20.0, show_default=True, help="Seconds for one evaluation.")
 @click.option("--isolation", default="best", show_default=True, help="Sandbox: best, required or none.")
 @click.option("--max-batch", type=int, default=64, show_default=True, help="Most replies written at once.")
-@click.option("--backend", default="transformers", show_default=True, help="What runs the model; openai: an endpoint.")
+@click.option("--backend", default="transformers", show_default=True, help="transformers, vllm, served or openai.")
+@click.option("--tensor-parallel", type=int, default=1, show_default=True, help="GPUs for each layer (vllm).")
+@click.option("--servers", help="Addresses of `eoh-esopt serve`, separated by commas (served). Key: EOH_ESOPT_KEY.")
 @click.option("--base-url", help="Address of the endpoint, such as http://localhost:8000. Its key: OPENAI_API_KEY.")
 @click.option("--request-timeout", type=float, default=120.0, show_default=True, help="Seconds for one reply of it.")
 @click.option("--cassette", help="File to record replies to, and to play them back from.")
@@ -68,6 +71,7 @@ def run(
       eoh-esopt run tsp_construct --model ./my-model --method eoh --budget 200 --seed 1 --out runs/c
       eoh-esopt run my_problem.py --model SmolLM2-135M-Instruct --scope norms --out runs/d
       eoh-esopt run tsp_construct --backend openai --base-url localhost:8000 --model m --method eoh --out runs/e
+      eoh-esopt run tsp_construct --backend served --servers localhost:8000,localhost:8001 --model m --out runs/f
       eoh-esopt run --resume runs/a
     """
     workers = (os.cpu_count() or 1) if workers is None else workers
@@ -75,7 +79,7 @@ def run(
         raise UserError(f"workers must be at least 1, not {workers}.")
     if resume_folder is not None:
         _refuse_settings(context)
-        summary = _resume(resume_folder, workers)
+        summary = _resume(resume_folder, workers, _moved(context))
         print_summary(resume_folder, summary)
         return
     if problem is None or settings["model"] is None or out is None:
@@ -100,18 +104,26 @@ def _start(problem: str, out: Path, workers: int, settings: dict[str, Any]) -> d
         return start(config, out, workers=workers, listener=listener, notify=listener.say)
 
 
-def _resume(folder: Path, workers: int) -> dict[str, Any]:
+def _resume(folder: Path, workers: int, moved: dict[str, Any]) -> dict[str, Any]:
     from eoh_esopt.engine.run import resume
 
     with watch() as listener:
-        return resume(folder, workers=workers, listener=listener, notify=listener.say)
+        return resume(folder, workers=workers, listener=listener, notify=listener.say, moved=moved)
+
+
+def _moved(context: click.Context) -> dict[str, Any]:
+    """What was given of the settings that may change on resume."""
+    return {name: context.params[name] for name in _MOVABLE if _is_given(context, name)}
+
+
+def _is_given(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
 
 
 def _refuse_settings(context: click.Context) -> None:
     """A resumed run keeps its settings: anything else given beside --resume is a mistake."""
     for name in context.params:
-        given = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-        if given and name not in _KEPT_ON_RESUME:
+        if _is_given(context, name) and name not in (*_KEPT_ON_RESUME, *_MOVABLE):
             label = "PROBLEM" if name == "problem" else f"--{name.replace('_', '-')}"
             raise UserError(
                 f"{label} cannot be given with --resume: a run keeps the settings it began with. "

@@ -46,6 +46,44 @@ def _transformers(config: RunConfig, notify: Callable[[str], None]) -> LanguageM
     )
 
 
+def _vllm(config: RunConfig, notify: Callable[[str], None]) -> LanguageModel:
+    from eoh_esopt.models.vllm.model import VllmModel
+
+    with console_progress() as progress:
+        folder = resolve(config.model, progress=progress)
+    notify(f"Starting vLLM with {folder.name}")
+    return VllmModel(
+        folder,
+        scope=config.scope,
+        sampling=config.sampling,
+        dtype=config.dtype,
+        max_batch=config.max_batch,
+        tensor_parallel=config.tensor_parallel,
+    )
+
+
+def _served(config: RunConfig, notify: Callable[[str], None]) -> LanguageModel:
+    from eoh_esopt.models.served_model import ServedModel
+
+    assert config.servers is not None
+    notify(f"Reaching {config.servers}")
+    return ServedModel(
+        config.servers,
+        model=config.model,
+        scope=config.scope,
+        sampling=config.sampling,
+        restore=config.restore,
+        dtype=config.dtype,
+        max_batch=config.max_batch,
+        timeout_s=max(_LEAST_S, config.request_timeout),
+        notify=notify,
+    )
+
+
+_LEAST_S = 600.0
+"""Replies of one server are written side by side, so each takes longer than alone."""
+
+
 def _openai(config: RunConfig, notify: Callable[[str], None]) -> LanguageModel:
     from eoh_esopt.models.openai_model import OpenAIModel
 
@@ -64,4 +102,4 @@ def _openai(config: RunConfig, notify: Callable[[str], None]) -> LanguageModel:
     return model
 
 
-_LOADERS = {"transformers": _transformers, "openai": _openai}
+_LOADERS = {"transformers": _transformers, "vllm": _vllm, "served": _served, "openai": _openai}

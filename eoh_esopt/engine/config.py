@@ -11,13 +11,17 @@ from typing import Any
 from eoh_esopt.models.endpoint import FROZEN, normalise_url
 from eoh_esopt.models.protocol import Sampling
 from eoh_esopt.models.scopes import get_scope
+from eoh_esopt.models.vllm.wire import server_urls
 from eoh_esopt.models.weights import RESTORE_MODES
 from operators.errors import UserError
 from operators.search import PREFILLS
 
-BACKENDS = ("transformers", "openai")
+BACKENDS = ("transformers", "vllm", "served", "openai")
 ENDPOINTS = ("openai",)
 """Backends that somebody else serves: their weights stay as they are, and replies cannot be begun for them."""
+
+MOVABLE = frozenset({"base_url", "request_timeout", "servers"})
+"""Settings that may change when a run is resumed: where a server is and how long it may take."""
 
 METHODS = ("eoh", "esopt-eoh", "sample", "esopt-sample")
 REWARDS = ("graded", "paper", "ordered")
@@ -57,6 +61,8 @@ class RunConfig:
         max_batch: most rows generated at once.
         backend: what runs the model, one of `BACKENDS`.
         data: folder of published files to take the instances from; None to draw them from their seeds.
+        tensor_parallel: over how many devices each layer is split, for backend vllm.
+        servers: addresses of our own servers, separated by commas, for backend served.
         base_url: address of the endpoint, for the backends that have one.
         cassette: file that replies are recorded to and played back from; None for none.
         request_timeout: limit of one request to an endpoint, in seconds.
@@ -85,6 +91,8 @@ class RunConfig:
     max_batch: int = 64
     backend: str = "transformers"
     data: str | None = None
+    tensor_parallel: int = 1
+    servers: str | None = None
     base_url: str | None = None
     cassette: str | None = None
     request_timeout: float = 120.0
@@ -97,13 +105,14 @@ class RunConfig:
         _choice("backend", self.backend, BACKENDS)
         _choice("isolation", self.isolation, ("best", "required", "none"))
         get_scope(self.scope)
-        for name in ("population", "directions", "samples_per_direction", "max_batch"):
+        for name in ("population", "directions", "samples_per_direction", "max_batch", "tensor_parallel"):
             _at_least(name, getattr(self, name), 1)
         _at_least("seed", self.seed, 0)
         for name in ("sigma", "sigma_final", "alpha"):
             _finite(name, getattr(self, name))
         for name in ("timeout", "request_timeout"):
             _seconds(name, getattr(self, name))
+        self._check_engine()
         self._check_endpoint()
         if self.learns and self.directions < 2:
             raise UserError(f"An update needs at least 2 directions, not {self.directions}.")
@@ -111,6 +120,21 @@ class RunConfig:
             raise UserError(
                 f"A budget of {self.budget} is less than one batch of {self.learning_batch} candidates "
                 f"({self.directions} directions x {self.samples_per_direction}). Raise --budget or lower --directions."
+            )
+
+    def _check_engine(self) -> None:
+        if self.tensor_parallel != 1 and self.backend != "vllm":
+            raise UserError(f"--tensor-parallel belongs to --backend vllm, not to {self.backend}.")
+        if self.restore != "exact" and self.backend not in ("transformers", *ENDPOINTS):
+            raise UserError(f"Restore mode {self.restore!r} does not exist for --backend {self.backend}: use 'exact'.")
+        if self.servers is not None:
+            server_urls(self.servers)
+        if (self.servers is None) == (self.backend == "served"):
+            raise UserError(
+                f"--backend {self.backend} takes no --servers: they belong to --backend served."
+                if self.servers is not None
+                else "--backend served needs the addresses of servers by --servers, such as http://127.0.0.1:8000. "
+                "Start one by: eoh-esopt serve --model MODEL"
             )
 
     def _check_endpoint(self) -> None:

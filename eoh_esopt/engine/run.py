@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from importlib.metadata import version
@@ -16,7 +17,7 @@ import torch
 
 from eoh_esopt.engine import events
 from eoh_esopt.engine.backend import load_model
-from eoh_esopt.engine.config import RunConfig, load_config
+from eoh_esopt.engine.config import MOVABLE, RunConfig, load_config
 from eoh_esopt.engine.history import History
 from eoh_esopt.engine.listener import Listener
 from eoh_esopt.engine.methods import operators_of
@@ -46,42 +47,49 @@ def start(config: RunConfig, out: Path, *, workers: int, listener: Listener, not
     """
     _spec(config).build()
     events.check_new(out)
-    with _sandbox(config, workers) as evaluator:
-        model, config = load(config, notify)
-        with events.claim(out, new=True):
-            events.write_atomically(out / events.CONFIG, config.to_json())
-            return _work(config, out, model, evaluator, listener, notify)
+    with (
+        _sandbox(config, workers) as evaluator,
+        _loaded(config, notify) as (model, config),
+        events.claim(out, new=True),
+    ):
+        events.write_atomically(out / events.CONFIG, config.to_json())
+        return _work(config, out, model, evaluator, listener, notify)
 
 
-def resume(out: Path, *, workers: int, listener: Listener, notify: Notify) -> dict[str, Any]:
+def resume(
+    out: Path, *, workers: int, listener: Listener, notify: Notify, moved: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Go on with a run where its log ends; a finished run is left as it is.
+
+    Args:
+        moved: settings of `MOVABLE` that are others now: where a server is, and how long it may take.
 
     Raises:
         UserError: the folder holds no run, is in use, or the settings or the model's weights are not those it began
             with.
     """
     with events.claim(out, new=False):
-        config = load_config(out / events.CONFIG)
+        config = replace(load_config(out / events.CONFIG), **(moved or {}))
         earlier = events.read_events(out)
         _check_settings(earlier, config, out)
         if earlier and earlier[-1]["event"] == "end":
             notify(f"The run in {out} is finished: there is nothing to go on with.")
             return {name: value for name, value in earlier[-1].items() if name != "event"}
-        with _sandbox(config, workers) as evaluator:
-            model, _ = load(config, notify)
+        with _sandbox(config, workers) as evaluator, _loaded(config, notify) as (model, _):
             return _work(config, out, model, evaluator, listener, notify)
 
 
-def load(config: RunConfig, notify: Notify) -> tuple[LanguageModel, RunConfig]:
+@contextmanager
+def _loaded(config: RunConfig, notify: Notify) -> Iterator[tuple[LanguageModel, RunConfig]]:
     """The model of a run, tested, and the settings with the defaults that depend on it filled in."""
-    model = load_model(config, notify)
-    config = config.resolved(model.parameters)
-    if config.learns:
-        assert config.sigma is not None
-        change = self_test(model, config.sigma, exact=config.restore == "exact")
-        back = "the same bits" if config.restore == "exact" else "nearly the same weights"
-        notify(f"Self-test passed: a direction moves the logits by up to {change:.3g}, a revert brings back {back}")
-    return model, config
+    with closing(load_model(config, notify)) as model:
+        config = config.resolved(model.parameters)
+        if config.learns:
+            assert config.sigma is not None
+            change = self_test(model, config.sigma, exact=config.restore == "exact")
+            back = "the same bits" if config.restore == "exact" else "nearly the same weights"
+            notify(f"Self-test passed: a direction moves the logits by up to {change:.3g}, a revert brings back {back}")
+        yield model, config
 
 
 def _spec(config: RunConfig) -> ProblemSpec:
@@ -155,7 +163,7 @@ def _check_settings(earlier: list[events.Event], config: RunConfig, out: Path) -
     if earlier[0]["event"] != "start":
         raise UserError(f"{out / events.EVENTS} does not begin with a run's start. Restore the file from a copy.")
     began, now = earlier[0]["config"], asdict(config)
-    for name in now:
+    for name in now.keys() - MOVABLE:
         if began.get(name) != now[name]:
             raise UserError(
                 f"{out / events.CONFIG} has {name} {now[name]!r}, but the run began with {began.get(name)!r}. "

@@ -38,6 +38,8 @@ class FakeEngine:
     async def open(self, scope: str, restore: str) -> dict[str, Any]:
         if scope == "none":
             raise UserError("Unknown scope 'none'.")
+        if (self.updates, self.direction) != ([], None):
+            raise RuntimeError("these are not the base weights")
         await self._step("open", [], None)
         facts = {"parameters": 10, "scope_elements": 10 if scope == "full" else 2, "extra_bytes": 40}
         return {**facts, "dtype": "bfloat16", "device": "cpu"}

@@ -168,9 +168,8 @@ def test_an_error_in_the_middle_ends_at_the_true_weights(name: str, where: str) 
         await client("update")
         if name in ("restore", "release"):
             await client("perturb")
-        client.engine.fails = (
-            ["forget"] if where == "forget" else [f"{'restore' if name == 'release' else name}{where}"]
-        )
+        step = "restore" if name == "release" else name
+        client.engine.fails = ["forget"] if where == "forget" else [step + where]
         assert await client.refused(name) == "failed"
         status = client.control.status()
         assert status["state"] == ("closed" if name == "release" else "ready")

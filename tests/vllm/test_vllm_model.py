@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from eoh_esopt.models import chat
 from eoh_esopt.models.protocol import Request, Sampling
 from eoh_esopt.models.scopes import get_scope
 from eoh_esopt.models.selftest import self_test
@@ -56,10 +57,9 @@ def test_replies_depend_on_their_seed_and_direction_alone(served: Any) -> None:
 def test_fresh_requests_see_a_direction_in_spite_of_the_prefix_cache(served: Any) -> None:
     """A long prompt's cached activations would answer for weights that are gone."""
     one = served.generate(requests(7))
+    [tokens] = chat.encode(served._tokenizer, [chat.render(served._tokenizer, PROMPT, "")])
     with served._under(Direction(9, 0.05)):
-        two = served._llm.generate(
-            [{"prompt_token_ids": served._encode(PROMPT, "")}], [served._params(requests(7)[0], 24)], use_tqdm=False
-        )
+        two = served._llm.generate([{"prompt_token_ids": tokens}], [served._params(requests(7)[0], 24)], use_tqdm=False)
     assert two[0].num_cached_tokens in (0, None)
     assert two[0].outputs[0].text != one[0].text
     assert served.generate(requests(7)) == one

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -39,6 +40,12 @@ class Assembly:
         _check_whole(self._shapes, facts)
 
     @property
+    def _tied(self) -> frozenset[str]:
+        """A second copy of the embedding that some checkpoints store although the model ties it."""
+        config = json.loads((self._folder / "config.json").read_text(encoding="utf-8"))
+        return frozenset({"lm_head.weight"} if config.get("tie_word_embeddings") else ()) - set(self._shapes)
+
+    @property
     def parameters(self) -> int:
         """Elements of all served tensors."""
         return sum(math.prod(shape) for shape in self._shapes.values())
@@ -61,7 +68,8 @@ class Assembly:
     def save(self, dumped: Path, folder: Path, *, float32: bool) -> None:
         """Write a checkpoint: the dumped weights in the live dtype or float32, the rest as in the base checkpoint."""
         dtype = torch.float32 if float32 else self._dtype
-        write_adapted(self._folder, folder, {name: values.to(dtype) for name, _, values in self._tensors(dumped)})
+        tensors = {name: values.to(dtype) for name, _, values in self._tensors(dumped)}
+        write_adapted(self._folder, folder, tensors, tied=self._tied)
 
     def _type(self, name: str) -> torch.dtype:
         return torch.float32 if name in self._masters else self._dtype

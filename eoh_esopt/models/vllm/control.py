@@ -35,15 +35,15 @@ class Engine(Protocol):
     """What holds the weights. Each method may raise, at any point of its work."""
 
     async def open(self, scope: str, restore: str) -> dict[str, Any]:
-        """Load the base weights and make those of a scope movable; returns facts about them.
+        """Make the weights of a scope movable, which are the base ones; returns facts about them.
 
         Raises:
-            UserError: they cannot be moved.
+            UserError: they cannot be moved. They are what they were.
         """
         ...
 
     async def reset(self) -> None:
-        """Load the base weights."""
+        """Load the base weights; nothing happens where none were movable yet."""
         ...
 
     async def perturb(self, seed: int, sigma: float) -> None:
@@ -276,16 +276,14 @@ class Control:
     async def _init(self, session: str, scope: str, restore: str) -> dict[str, Any]:
         self._holder, self._state = session, State.CLOSED
         self._updates, self._hash, self._direction = [], NO_UPDATES, None
+        await (self._engine.reset() if self._moved else self._engine.restore())
+        await self._engine.forget()
+        self._moved = False
         if (self._opened.get("scope"), self._opened.get("restore")) != (scope, restore):
             self._opened = {}
             facts = await self._engine.open(scope, restore)
             self._opened = {**facts, "scope": scope, "restore": restore}
-        elif self._moved:
-            await self._engine.reset()
-        else:
-            await self._engine.restore()
-        self._moved = False
-        await self._engine.forget()
+            await self._engine.forget()
         self._state = State.READY
         return {}
 

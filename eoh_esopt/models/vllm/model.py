@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -16,13 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eoh_esopt.models import chat
+from eoh_esopt.models.checkpoint import stored_tensors
 from eoh_esopt.models.protocol import Reply, Request, Sampling
+from eoh_esopt.models.scopes import get_scope
 from eoh_esopt.models.vllm.assemble import Assembly
 from operators.errors import UserError
 from operators.records import Direction, Update
 
 EXTENSION = "eoh_esopt.models.vllm.extension.EsWorkerExtension"
 TESTED = ("0.32",)
+_USUAL_SHARE, _LEAST_SHARE = 0.9, 0.25
 _STOPS = [f"\n{chr(code)}" for code in range(33, 127)]
 """A reply that began inside a function ends at the first line that begins at column 0."""
 
@@ -58,10 +62,11 @@ class VllmModel:
     ) -> None:
         self._folder, self._scope, self._sampling, self._max_batch = folder, scope, sampling, max_batch
         self._active = False
-        self._llm = _engine(folder, dtype, max_batch, max_model_len, tensor_parallel, eager)
+        self._llm = _engine(folder, scope, dtype, max_batch, max_model_len, tensor_parallel, eager)
         self._tokenizer = self._llm.get_tokenizer()
         chat.check_chat_template(self._tokenizer, str(folder))
         self._context = int(self._llm.llm_engine.model_config.max_model_len)
+        self._ends = chat.end_tokens(self._tokenizer, None)
         facts = self._llm.collective_rpc("es_open", args=(str(folder), scope, "exact"))
         errors = [one["error"] for one in facts if "error" in one]
         if errors:
@@ -85,9 +90,10 @@ class VllmModel:
         directions = {request.direction for request in requests}
         if len(directions) != 1:
             raise ValueError(f"A batch takes one direction, not {len(directions)}.")
-        prompts = [self._encode(request.prompt, request.prefill) for request in requests]
-        rooms = [min(self._sampling.max_new_tokens, self._context - len(prompt)) for prompt in prompts]
-        fits = [index for index, room in enumerate(rooms) if room >= 1]
+        texts = [chat.render(self._tokenizer, request.prompt, request.prefill) for request in requests]
+        prompts = chat.encode(self._tokenizer, texts)
+        rooms = [chat.room(len(prompt), self._context, self._sampling.max_new_tokens) for prompt in prompts]
+        fits = [index for index, room in enumerate(rooms) if room]
         outputs: dict[int, Any] = {}
         if fits:
             with self._under(directions.pop()):
@@ -98,8 +104,8 @@ class VllmModel:
                 )
             outputs = dict(zip(fits, written, strict=True))
         return [
-            _reply(request, len(prompt), outputs.get(index))
-            for index, (request, prompt) in enumerate(zip(requests, prompts, strict=True))
+            _reply(request, len(prompts[index]), outputs.get(index), chat.opening(texts[index]))
+            for index, request in enumerate(requests)
         ]
 
     def probe(self, prompt: str, direction: Direction | None) -> NDArray[np.float32]:
@@ -107,8 +113,9 @@ class VllmModel:
         from vllm import SamplingParams
 
         params = SamplingParams(max_tokens=1, temperature=0.0, prompt_logprobs=0)
+        [tokens] = chat.encode(self._tokenizer, [chat.render(self._tokenizer, prompt, "")])
         with self._under(direction):
-            [output] = self._llm.generate([{"prompt_token_ids": self._encode(prompt, "")}], [params], use_tqdm=False)
+            [output] = self._llm.generate([{"prompt_token_ids": tokens}], [params], use_tqdm=False)
         tokens = output.prompt_token_ids
         values = [entry[token].logprob for token, entry in zip(tokens[1:], output.prompt_logprobs[1:], strict=True)]
         return np.array(values, np.float32)
@@ -153,10 +160,6 @@ class VllmModel:
             self._llm.llm_engine.engine_core.shutdown()
             self._llm = None
 
-    def _encode(self, prompt: str, prefill: str) -> list[int]:
-        text = chat.render(self._tokenizer, prompt, prefill)
-        return list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
-
     def _params(self, request: Request, room: int) -> Any:
         from vllm import SamplingParams
 
@@ -167,6 +170,7 @@ class VllmModel:
             max_tokens=room,
             seed=request.seed & 0x7FFFFFFFFFFFFFFF,
             stop=_STOPS if request.prefill else None,
+            stop_token_ids=self._ends,
         )
 
     @contextmanager
@@ -197,18 +201,16 @@ class VllmModel:
             yield folder
 
 
-def _reply(request: Request, prompt_tokens: int, output: Any) -> Reply:
+def _reply(request: Request, prompt_tokens: int, output: Any, opening: str) -> Reply:
     if output is None:
         return Reply(request.prefill, prompt_tokens, 0, truncated=True)
     [completion] = output.outputs
-    text = completion.text
-    if request.prefill:
-        text = request.prefill + chat.cut_after_function(text)
+    text = request.prefill + opening + chat.finished(completion.text, bool(request.prefill))
     return Reply(text, prompt_tokens, len(completion.token_ids), truncated=completion.finish_reason == "length")
 
 
 def _engine(
-    folder: Path, dtype: str, max_batch: int, max_model_len: int | None, tensor_parallel: int, eager: bool
+    folder: Path, scope: str, dtype: str, max_batch: int, max_model_len: int | None, tensor_parallel: int, eager: bool
 ) -> Any:
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "2")
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
@@ -228,9 +230,30 @@ def _engine(
             enforce_eager=eager or not torch.cuda.is_available(),
             worker_extension_cls=EXTENSION,
             disable_log_stats=True,
+            **memory_share(folder, scope, tensor_parallel),
         )
     except (ValueError, RuntimeError, OSError) as error:
         raise UserError(f"vLLM cannot serve {folder}: {error}") from error
+
+
+def memory_share(folder: Path, scope: str, tensor_parallel: int) -> dict[str, float]:
+    """vLLM's setting for the share of each GPU that it may fill: the usual one less what the masters need.
+
+    Raises:
+        UserError: the checkpoint cannot be read, or its masters leave no room on the GPU.
+    """
+    import torch
+
+    if not torch.cuda.is_available() or get_scope(scope).multiplicative:
+        return {}
+    masters = 4 * sum(math.prod(one.shape) for one in stored_tensors(folder).values()) / tensor_parallel
+    share = _USUAL_SHARE - masters / torch.cuda.get_device_properties(0).total_memory
+    if share < _LEAST_SHARE:
+        raise UserError(
+            f"The float32 masters of {folder.name} take {masters / 2**30:.0f} GiB of each GPU, which leaves too little "
+            "for vLLM. Split the model with --tensor-parallel, use --scope norms, or a smaller model."
+        )
+    return {"gpu_memory_utilization": round(share, 3)}
 
 
 def check_version() -> None:

@@ -19,8 +19,10 @@ _original: Pack | None = None
 def keep_weights() -> None:
     """Make vLLM keep the weights beside their packed copies. Called before a model is loaded; may be called again."""
     global _original
-    import vllm.model_executor.layers.utils as layers
-
+    try:
+        import vllm.model_executor.layers.utils as layers
+    except ImportError:
+        return  # not in one of vLLM's workers
     if _original is not None or not hasattr(layers, "dispatch_cpu_unquantized_gemm"):
         return
     pack: Pack = layers.dispatch_cpu_unquantized_gemm

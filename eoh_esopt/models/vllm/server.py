@@ -18,6 +18,7 @@ from eoh_esopt.models import chat
 from eoh_esopt.models.fetch import resolve
 from eoh_esopt.models.progress import console_progress
 from eoh_esopt.models.vllm.control import Control
+from eoh_esopt.models.vllm.reaper import leave_nothing_behind
 from eoh_esopt.models.vllm.routes import Gate
 from eoh_esopt.models.vllm.wire import API_KEY, checked_key, is_loopback, key_file
 from operators.errors import UserError
@@ -35,6 +36,9 @@ _FIXED = (
     "worker_cls",
     "worker_extension_cls",
 )
+
+_STOP_STRINGS = 256
+"""How many a request may name: a reply that begins inside a function needs one for each character of a first column."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,7 @@ def serve(options: ServeOptions, notify: Callable[[str], None]) -> None:
     Raises:
         UserError: vLLM is missing or of a release that was not tested, or cannot serve the model with these options.
     """
+    os.environ["VLLM_MAX_STOP_STRINGS"] = str(_STOP_STRINGS)
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "2")
     _check_vllm()
@@ -77,6 +82,7 @@ def serve(options: ServeOptions, notify: Callable[[str], None]) -> None:
         arguments = _arguments(options, folder)
         import uvloop
 
+        leave_nothing_behind()
         try:
             uvloop.run(_serve(arguments, folder, tokenizer, key, options, notify))
         except (ValueError, RuntimeError, OSError) as error:
@@ -84,7 +90,8 @@ def serve(options: ServeOptions, notify: Callable[[str], None]) -> None:
 
 
 def _check_vllm() -> None:
-    if importlib.util.find_spec("vllm") is None:
+    found = importlib.util.find_spec("vllm")
+    if found is None or found.origin is None:  # a folder of that name is no package
         raise UserError("vLLM is not installed. Install it: pip install 'eoh-esopt[vllm]'.")
     try:
         from eoh_esopt.models.vllm.model import check_version

@@ -18,11 +18,15 @@ class EsServerExtension(EsWorkerExtension):
     """The worker extension of a server."""
 
     def es_begin(self, folder: str, scope: str, restore: str) -> dict[str, Any]:
-        """Back to the base weights where they were moved before, then as `es_open`."""
-        self.es_reset()
+        """As `es_open`, where other weights may have been movable before. They have to be the base ones."""
         self._es_weights: Any = None  # its masters would lie beside the new ones
         self._es_folder = Path(folder)
         return self.es_open(folder, scope, restore)
+
+    def es_restore(self) -> None:
+        """Back to the true weights; nothing happens before the first `es_begin`."""
+        if getattr(self, "_es_weights", None) is not None:
+            super().es_restore()
 
     @torch.no_grad()
     def es_reset(self) -> None:
