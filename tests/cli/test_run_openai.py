@@ -193,7 +193,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "bad address": (("--method", "eoh", "--base-url", "ftp://host"), "'ftp://host'"),
     "password": (("--method", "eoh", "--base-url", "http://a:b@host"), API_KEY),
     "another backend": ((*LOCAL, "--backend", "transformers"), "--base-url belongs to --backend openai"),
-    "unknown backend": (("--backend", "tensorflow"), "'tensorflow'.*transformers, openai"),
+    "unknown backend": (("--backend", "tensorflow"), "'tensorflow'.*transformers, vllm, served, openai"),
     "no time": ((*LOCAL, "--method", "eoh", "--request-timeout", "0"), "request_timeout .*0"),
     "endless time": ((*LOCAL, "--method", "eoh", "--request-timeout", "inf"), "request_timeout .*inf"),
     "no cassette": (("--method", "eoh", "--cassette", "/no/cassette"), "no cassette at /no/cassette"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -297,6 +298,13 @@ def _keeps_alive(server: FakeServed) -> None:
 def test_an_interrupt_puts_the_weights_back(servers: Servers) -> None:
     """After Ctrl-C the server would stay under a direction."""
     server = servers[0]
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
+    with ExitStack() as stack:
+        stack.callback(signal.signal, signal.SIGINT, before)
+        _interrupt(server)
+
+
+def _interrupt(server: FakeServed) -> None:
     with opened(server) as model:
         server.delay_s = 0.5
 
