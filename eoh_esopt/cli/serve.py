@@ -12,6 +12,9 @@ import click
 @click.option("--dtype", default="auto", show_default=True, help="auto, bfloat16, float16 or float32.")
 @click.option("--max-model-len", type=click.IntRange(1), help="Context in tokens.  [default: the model's]")
 @click.option("--tensor-parallel", type=click.IntRange(1), default=1, show_default=True, help="GPUs for one copy.")
+@click.option(
+    "--scope", default="full", show_default=True, help="Largest scope of the runs: full or norms (less memory)."
+)
 @click.argument("vllm_arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- VLLM ARGUMENTS]")
 def serve(
     model: str,
@@ -20,6 +23,7 @@ def serve(
     dtype: str,
     max_model_len: int | None,
     tensor_parallel: int,
+    scope: str,
     vllm_arguments: tuple[str, ...],
 ) -> None:
     """Serve a model with vLLM so that `eoh-esopt run --backend served` can move its weights.
@@ -35,5 +39,5 @@ def serve(
     """
     from eoh_esopt.models.vllm import server
 
-    options = server.ServeOptions(model, host, port, dtype, max_model_len, tensor_parallel, vllm_arguments)
+    options = server.ServeOptions(model, host, port, dtype, max_model_len, tensor_parallel, scope, vllm_arguments)
     server.serve(options, lambda text: click.echo(text, err=True))

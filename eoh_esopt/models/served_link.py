@@ -90,12 +90,13 @@ class Link:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, 1.0)
 
-    async def render(self, turns: Sequence[tuple[str, str]], settings: ChatSettings = PLAIN) -> list[list[int]]:
-        """The tokens of (prompt, beginning of the reply) pairs, by the server's tokenizer."""
+    async def render(
+        self, turns: Sequence[tuple[str, str]], settings: ChatSettings = PLAIN
+    ) -> list[tuple[list[int], str]]:
+        """(Prompt, beginning of the reply) pairs as conversations: tokens, and the tag that has begun a thought."""
         fields = {"turns": [list(turn) for turn in turns], "system": settings.system, "thinking": settings.thinking}
         answer = await self._ask_again(f"{PREFIX}render", fields, {}, self._timeout_s)
-        tokens: list[list[int]] = answer["tokens"]
-        return tokens
+        return [(turn["tokens"], turn["opening"]) for turn in answer["turns"]]
 
     async def complete(self, fields: Mapping[str, Any], expect: str) -> dict[str, Any]:
         """A completion, written under the weights that the tag stands for."""

@@ -162,7 +162,8 @@ class ServedModel:
         self._background.close()
 
     async def _generate(self, requests: Sequence[Request]) -> list[Reply]:
-        prompts = await self._rendered([(request.prompt, request.prefill) for request in requests])
+        rendered = await self._rendered([(request.prompt, request.prefill) for request in requests])
+        prompts, openings = [tokens for tokens, _ in rendered], [opening for _, opening in rendered]
         rooms = [chat.room(len(prompt), self._context, self._sampling.max_new_tokens) for prompt in prompts]
         replies = {
             i: Reply(request.prefill, len(prompt), 0, truncated=True)
@@ -172,7 +173,8 @@ class ServedModel:
 
         async def write(replica: Replica, position: int, tag: str) -> None:
             fields = self._fields(requests[position], prompts[position], rooms[position])
-            replies[position] = self._reply(requests[position], await replica.link.complete(fields, tag))
+            answer = await replica.link.complete(fields, tag)
+            replies[position] = self._reply(requests[position], openings[position], answer)
 
         async def work(replica: Replica, job: _Job) -> None:
             left = [position for position in job.positions if position not in replies]
@@ -187,7 +189,7 @@ class ServedModel:
         return [replies[i] for i in range(len(requests))]
 
     async def _probe(self, prompt: str, direction: Direction | None) -> NDArray[np.float32]:
-        [tokens] = await self._rendered([(prompt, "")])
+        [(tokens, _)] = await self._rendered([(prompt, "")])
         fields = {"prompt": tokens, "model": self._course.facts["served"], **_NEUTRAL}
         fields |= {"max_tokens": 1, "temperature": 0.0, "prompt_logprobs": 0}
 
@@ -199,22 +201,21 @@ class ServedModel:
         found = await self._fleet.each(ask)
         return np.array([value for one in self._fleet.replicas for value in found.get(one, [])], np.float32)
 
-    async def _rendered(self, turns: Sequence[tuple[str, str]]) -> list[list[int]]:
-        """The tokens of prompts, each turned into tokens once."""
+    async def _rendered(self, turns: Sequence[tuple[str, str]]) -> list[tuple[list[int], str]]:
+        """Prompts as conversations, each turned into tokens once, and the tags that have begun a thought."""
         distinct = list(dict.fromkeys(turns))
-        tokens = await self._fleet.one(lambda replica: replica.link.render(distinct, self._settings))
-        by_turn = dict(zip(distinct, tokens, strict=True))
+        rendered = await self._fleet.one(lambda replica: replica.link.render(distinct, self._settings))
+        by_turn = dict(zip(distinct, rendered, strict=True))
         return [by_turn[turn] for turn in turns]
 
     def _jobs(self, requests: Sequence[Request], positions: Sequence[int]) -> list[_Job]:
         """The work, the largest pieces first; what has no direction is split so that every server gets a part."""
-        by_direction: dict[Direction | None, list[int]] = {}
-        for position in positions:
-            by_direction.setdefault(requests[position].direction, []).append(position)
-        plain = by_direction.pop(None, [])
-        share = min(self._max_batch, -(-len(plain) // max(1, len(self._fleet.live))))
-        jobs = [_Job(None, tuple(part)) for part in _parts(plain, max(1, share))]
-        jobs += [_Job(direction, tuple(group)) for direction, group in by_direction.items()]
+        jobs = []
+        for direction, group in groupby(positions, lambda i: requests[i].direction):
+            whole = list(group)
+            servers = 1 if direction else max(1, len(self._fleet.live))
+            share = min(self._max_batch, -(-len(whole) // servers))
+            jobs += [_Job(direction, tuple(part)) for part in ([whole] if direction else _parts(whole, share))]
         return sorted(jobs, key=lambda job: -len(job.positions))
 
     def _fields(self, request: Request, prompt: list[int], room: int) -> dict[str, Any]:
@@ -228,12 +229,13 @@ class ServedModel:
             "top_k": self._sampling.top_k,
             "seed": request.seed & SEED_MASK,
             "stop": list(ends),
+            "stop_token_ids": self._course.facts["ends"],
             **_NEUTRAL,
         }
 
-    def _reply(self, request: Request, answer: dict[str, Any]) -> Reply:
+    def _reply(self, request: Request, opening: str, answer: dict[str, Any]) -> Reply:
         choice, usage = answer["choices"][0], answer["usage"]
-        text = request.prefill + chat.finished(choice["text"], bool(request.prefill), self._settings)
+        text = request.prefill + opening + chat.finished(choice["text"], bool(request.prefill), self._settings)
         truncated = choice["finish_reason"] == "length"
         return Reply(text, usage["prompt_tokens"], usage["completion_tokens"], truncated=truncated)
 

@@ -25,6 +25,7 @@ FACTS: dict[str, Any] = {
     "served": "small",
     "dtype": "bfloat16",
     "context": 200,
+    "ends": [0],
 }
 
 
@@ -174,7 +175,7 @@ class _Engine(FakeEngine):
 
 
 def _render(turns: Any, settings: Any) -> list[list[int]]:
-    return [[ord(character) for character in f"<{prompt}>{prefill}"] for prompt, prefill in turns]
+    return [([ord(character) for character in f"<{prompt}>{prefill}"], "") for prompt, prefill in turns]
 
 
 def _hashed(*values: Any) -> str:

@@ -98,7 +98,9 @@ def test_endless_requests_are_cut_off(server: FakeServed, monkeypatch: pytest.Mo
 def test_prompts_become_tokens_by_the_servers_own_tokenizer(server: FakeServed) -> None:
     """A client's tokenizer may be another than the one that the model is served with."""
     body = json.dumps({"turns": [["ab", ""], ["a", "b"]]}).encode()
-    assert ask(server, "/eoh/render", body)[1] == {"tokens": [[60, 97, 98, 62], [60, 97, 62, 98]]}
+    assert ask(server, "/eoh/render", body)[1] == {
+        "turns": [{"tokens": [60, 97, 98, 62], "opening": ""}, {"tokens": [60, 97, 62, 98], "opening": ""}]
+    }
 
 
 def test_replies_meant_for_other_weights_are_not_written(server: FakeServed) -> None:

@@ -22,8 +22,8 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
-Render = Callable[[Sequence[tuple[str, str]], ChatSettings], list[list[int]]]
-"""The tokens of (prompt, beginning of the reply) pairs as conversations."""
+Render = Callable[[Sequence[tuple[str, str]], ChatSettings], list[tuple[list[int], str]]]
+"""(Prompt, beginning of the reply) pairs as conversations: their tokens, and the tag that has begun a thought."""
 
 LONGEST_BODY = 64 << 20
 _OPEN = ("/health", "/ping")
@@ -97,7 +97,8 @@ class Gate:
         try:
             turns = [(str(prompt), str(prefill)) for prompt, prefill in fields["turns"]]
             settings = ChatSettings(system=str(fields.get("system", "")), thinking=bool(fields.get("thinking", False)))
-            return {"tokens": await asyncio.to_thread(self._render, turns, settings)}
+            rendered = await asyncio.to_thread(self._render, turns, settings)
+            return {"turns": [{"tokens": tokens, "opening": opening} for tokens, opening in rendered]}
         except (KeyError, TypeError, ValueError) as error:
             raise Refusal("invalid", f"turns have to be pairs of prompt and beginning: {error!r}.", 400) from error
         except UserError as error:

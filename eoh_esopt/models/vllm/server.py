@@ -52,6 +52,7 @@ class ServeOptions:
         dtype: of the live weights.
         max_model_len: context kept, in tokens; the model's own when None.
         tensor_parallel: over how many devices each layer is split.
+        scope: the largest scope that will be moved: memory of the GPU is kept free for it.
         vllm_arguments: further arguments of vLLM's own server.
     """
 
@@ -61,6 +62,7 @@ class ServeOptions:
     dtype: str = "auto"
     max_model_len: int | None = None
     tensor_parallel: int = 1
+    scope: str = "full"
     vllm_arguments: tuple[str, ...] = ()
 
 
@@ -70,10 +72,7 @@ def serve(options: ServeOptions, notify: Callable[[str], None]) -> None:
     Raises:
         UserError: vLLM is missing or of a release that was not tested, or cannot serve the model with these options.
     """
-    os.environ["VLLM_MAX_STOP_STRINGS"] = str(_STOP_STRINGS)
-    os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
-    os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "2")
-    _check_vllm()
+    _begin_vllm()
     with console_progress() as progress:
         folder = resolve(options.model, progress=progress)
     tokenizer = _tokenizer(folder)
@@ -89,10 +88,14 @@ def serve(options: ServeOptions, notify: Callable[[str], None]) -> None:
             raise UserError(f"vLLM cannot serve {options.model} on port {options.port}: {error}") from error
 
 
-def _check_vllm() -> None:
+def _begin_vllm() -> None:
+    """Make vLLM read our settings of it, and see that it is of a release that was tested."""
     found = importlib.util.find_spec("vllm")
     if found is None or found.origin is None:  # a folder of that name is no package
         raise UserError("vLLM is not installed. Install it: pip install 'eoh-esopt[vllm]'.")
+    os.environ["VLLM_MAX_STOP_STRINGS"] = str(_STOP_STRINGS)
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
+    os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "2")
     try:
         from eoh_esopt.models.vllm.model import check_version
     except ImportError as error:
@@ -145,6 +148,8 @@ def _arguments(options: ServeOptions, folder: Path) -> Any:
     from vllm.platforms import current_platform
     from vllm.utils.argparse_utils import FlexibleArgumentParser
 
+    from eoh_esopt.models.vllm.model import memory_share
+
     cli_env_setup()
     parser = make_arg_parser(FlexibleArgumentParser(prog="eoh-esopt serve ... --"))
     arguments = parser.parse_args(list(options.vllm_arguments))
@@ -157,6 +162,9 @@ def _arguments(options: ServeOptions, folder: Path) -> Any:
     arguments.served_model_name = arguments.served_model_name or [Path(options.model).name]
     arguments.disable_uvicorn_access_log = True
     arguments.enforce_eager = arguments.enforce_eager or current_platform.is_cpu()
+    if arguments.gpu_memory_utilization == parser.get_default("gpu_memory_utilization"):
+        for name, share in memory_share(folder, options.scope, options.tensor_parallel).items():
+            setattr(arguments, name, share)
     configure_logging_from_args(arguments)
     validate_parsed_serve_args(arguments)
     return arguments
@@ -197,7 +205,8 @@ async def _serve(
         tasks = await llm.get_supported_tasks()
         app = build_app(arguments, tasks, llm.model_config)
         await init_app_state(llm, app.state, arguments, tasks)
-        control = Control(ServerEngine(llm, folder), _facts(arguments, folder, llm.model_config, options))
+        facts = _facts(arguments, folder, llm.model_config, options) | {"ends": chat.end_tokens(tokenizer, None)}
+        control = Control(ServerEngine(llm, folder), facts)
         inner = app.middleware_stack or app.build_middleware_stack()
         app.middleware_stack = Gate(inner, control=control, key=key, render=partial(_render, tokenizer))
         notify(f"Serving {options.model} at {address}. To use it: --backend served --servers {address}")
@@ -245,6 +254,9 @@ def _facts(arguments: Any, folder: Path, config: Any, options: ServeOptions) -> 
     }
 
 
-def _render(tokenizer: Any, turns: Sequence[tuple[str, str]], settings: chat.ChatSettings) -> list[list[int]]:
+def _render(
+    tokenizer: Any, turns: Sequence[tuple[str, str]], settings: chat.ChatSettings
+) -> list[tuple[list[int], str]]:
     texts = [chat.render(tokenizer, prompt, prefill, settings) for prompt, prefill in turns]
-    return chat.encode(tokenizer, texts) if texts else []
+    tokens = chat.encode(tokenizer, texts) if texts else []
+    return list(zip(tokens, map(chat.opening, texts), strict=True))
