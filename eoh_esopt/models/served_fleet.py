@@ -188,8 +188,9 @@ class Fleet:
             except Declined as refusal:
                 if refusal.code != "lease":
                     raise
-                self._notify(f"Server {replica.url}: {refusal}")
-                await asyncio.sleep((refusal.wait_s or LEASE_S) + 0.5)
+                pause = (refusal.wait_s or LEASE_S) + 0.5
+                self._notify(f"Server {replica.url}: {refusal} Trying once more in {pause:.0f} s")
+                await asyncio.sleep(pause)
                 await replica.catch_up()
         except Declined as refusal:
             raise UserError(f"The server {replica.url} cannot be used: {refusal}") from refusal
