@@ -15,18 +15,10 @@ import click
 from rich.console import Console
 from rich.table import Column, Table
 
+from eoh_esopt.cli.options import TABLE_OR_JSON
 from eoh_esopt.models.catalogue import CATALOGUE, ModelEntry
 from eoh_esopt.models.fetch import ModelInfo, info, resolve
 from eoh_esopt.models.progress import console_progress
-
-_FORMAT = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="A table to read, or JSON for programs.",
-)
 
 
 @click.group("model")
@@ -42,7 +34,7 @@ def model() -> None:
 
 
 @model.command("list")
-@_FORMAT
+@TABLE_OR_JSON
 def list_models(form: str) -> None:
     """List the models of the catalogue and which of them are on this machine.
 
@@ -87,7 +79,7 @@ def get_model(name: str) -> None:
 @model.command("info")
 @click.argument("name")
 @click.option("--verify", is_flag=True, help="Hash every file again and compare with the record.")
-@_FORMAT
+@TABLE_OR_JSON
 @click.pass_context
 def model_info(context: click.Context, name: str, verify: bool, form: str) -> None:
     """Show everything known about the catalogue's model NAME; exit code 1 where its files are damaged.

@@ -12,19 +12,11 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from eoh_esopt.cli.options import TABLE_OR_JSON
 from operators.prompts import stub
 from problems import registry
 from problems.base import Problem
 from problems.references import Reference, ceiling_of, gap, references
-
-_FORMAT = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="A table to read, or JSON for programs.",
-)
 
 
 @click.group("problem")
@@ -40,7 +32,7 @@ def problem() -> None:
 
 
 @problem.command("list")
-@_FORMAT
+@TABLE_OR_JSON
 def list_problems(form: str) -> None:
     """List the built-in problems with the best baseline and the ceiling of each on its training set.
 
@@ -72,7 +64,7 @@ def list_problems(form: str) -> None:
 @problem.command("show")
 @click.argument("name")
 @click.option("--data", help="Folder of published instance files.  [default: drawn from documented seeds]")
-@_FORMAT
+@TABLE_OR_JSON
 def show_problem(name: str, data: str | None, form: str) -> None:
     """Show what the problem NAME asks of a heuristic, its instance sets, and what is known about each.
 
