@@ -4,7 +4,11 @@ theta' = theta + sigma_t * eps(seed) for each direction; rewards R_i of what was
 theta <- theta + (alpha / G) * sum_i w_i * eps_i with shaped rewards w. There is no factor 1/sigma: alpha is the
 effective step. This object draws seeds and computes w; it never sees a weight. With sigma_T = 0 it serves a search,
 with sigma_T > 0 the training of agents.
-Source: Agentic-ESOpt, section 3 and appendix D.5.1; Salimans et al., arXiv 1703.03864.
+
+Antithetic directions come in pairs, theta + sigma_t * eps and theta - sigma_t * eps: what both have in common (the
+reward's even part, such as curvature) falls out of the update, where a pair is one seed.
+Source: Agentic-ESOpt, section 3 and appendix D.5.1; Salimans et al., arXiv 1703.03864; for pairs also Brockhoff et
+al., "Mirrored sampling and sequential selection for evolution strategies", PPSN 2010.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from operators.adaptation import SigmaRule, signal_share
 from operators.errors import UserError
 from operators.records import Direction, Proposal, Skip, Update
 from operators.rewards import Reward, Trial
@@ -34,6 +39,8 @@ class EvolutionStrategy:
         alpha: learning rate, finite and not negative.
         samples_per_direction: candidates written under each direction; their mean reward is the direction's.
         shaping: from the directions' rewards to the update's weights.
+        antithetic: whether directions come in pairs. Of an odd number the last one has no mirror.
+        adapt: moves sigma off its schedule by what earlier updates measured; None to keep to the schedule.
     """
 
     inner: Operator
@@ -42,6 +49,8 @@ class EvolutionStrategy:
     alpha: float
     samples_per_direction: int = 1
     shaping: Shaping = z_score
+    antithetic: bool = False
+    adapt: SigmaRule | None = None
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.alpha) and self.alpha >= 0):
@@ -58,13 +67,17 @@ class EvolutionStrategy:
         """Exactly `count` proposals; those of one direction stand side by side."""
         written = self.inner.ask(count, situation)  # first: so that it draws the same with and without directions
         sigma = self.sigma(situation.generation)
+        if self.adapt is not None:
+            sigma = self.adapt(sigma, situation.updates)
         samples = self.samples_per_direction
-        directions = -(-count // samples)
-        seeds = [int(seed) for seed in situation.rng.integers(2**64, size=directions, dtype=np.uint64)]
-        return [
-            replace(proposal, direction=Direction(seeds[index // samples], sigma))
-            for index, proposal in enumerate(written)
-        ]
+        directions = self._directions(-(-count // samples), sigma, situation.rng)
+        return [replace(proposal, direction=directions[index // samples]) for index, proposal in enumerate(written)]
+
+    def _directions(self, count: int, sigma: float, rng: np.random.Generator) -> list[Direction]:
+        """New directions, or new pairs of a direction and its mirror."""
+        signed = (sigma, -sigma) if self.antithetic else (sigma,)
+        seeds = rng.integers(2**64, size=-(-count // len(signed)), dtype=np.uint64)
+        return [Direction(int(seed), one) for seed in seeds for one in signed][:count]
 
     def tell(self, step: int, trials: Sequence[Trial], rng: np.random.Generator) -> Update | Skip:
         """The update that the batch teaches, or why it teaches none.
@@ -90,18 +103,39 @@ class EvolutionStrategy:
     def _update(self, step: int, by_direction: dict[Direction, list[float]], rng: np.random.Generator) -> Update | Skip:
         if len(by_direction) < 2:
             return Skip(step, f"{len(by_direction)} scored directions, and an update needs at least 2")
-        sigma = next(iter(by_direction)).sigma
+        sigma = abs(next(iter(by_direction)).sigma)
         if sigma == 0:
             return Skip(step, "sigma is 0: the directions do not differ")
         means = np.array([math.fsum(values) / len(values) for values in by_direction.values()])
         if not has_spread(means):
             return Skip(step, f"all {len(means)} directions had the same reward")
-        weights = self.shaping(means, rng)
+        by_seed = _merged(tuple(by_direction), means.tolist(), self.shaping(means, rng).tolist())
+        if not any(weight for _, weight in by_seed.values()):
+            return Skip(step, "all weights are 0: each direction had the same reward as its mirror")
         return Update(
             step=step,
-            seeds=tuple(direction.seed for direction in by_direction),
-            rewards=tuple(means.tolist()),
-            weights=tuple(weights.tolist()),
+            seeds=tuple(by_seed),
+            rewards=tuple(reward for reward, _ in by_seed.values()),
+            weights=tuple(weight for _, weight in by_seed.values()),
             alpha=self.alpha,
             sigma=sigma,
+            signal=None if self.adapt is None else signal_share(tuple(by_direction.values())),
         )
+
+
+def _merged(
+    directions: Sequence[Direction], rewards: Sequence[float], weights: Sequence[float]
+) -> dict[int, tuple[float, float]]:
+    """Mean reward and weight of each seed: a direction and its mirror move the weights along the same noise.
+
+    The update divides by the number of seeds where the definition divides by the number of directions, so a seed's
+    weight is the signed sum of its directions' weights times seeds / directions: half the difference for a pair.
+    """
+    sides: dict[int, list[tuple[float, float]]] = {}
+    for direction, reward, weight in zip(directions, rewards, weights, strict=True):
+        sides.setdefault(direction.seed, []).append((reward, math.copysign(1.0, direction.sigma) * weight))
+    scale = len(sides) / len(directions)
+    return {
+        seed: (sum(reward for reward, _ in found) / len(found), scale * sum(weight for _, weight in found))
+        for seed, found in sides.items()
+    }

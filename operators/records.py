@@ -89,7 +89,7 @@ class Direction:
 
     Attributes:
         seed: 64-bit seed of the noise.
-        sigma: size of the perturbation.
+        sigma: size of the perturbation; negative for the mirror of a direction, which goes the opposite way.
     """
 
     seed: int
@@ -117,15 +117,18 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Update:
-    """One ES step: theta <- theta + sum_i coefficients[i] * eps(seeds[i]).
+    """One ES step: theta <- theta + sum_i coefficients[i] * eps(noise_seeds[i]).
 
     Attributes:
         step: running number of the update within the run.
-        seeds: the directions' seeds.
-        rewards: mean reward of each direction.
-        weights: shaped rewards, one a direction.
+        seeds: the directions' seeds; a direction and its mirror have one.
+        rewards: mean reward measured under each seed.
+        weights: shaped rewards, one a seed; of a direction and its mirror half the difference.
         alpha: learning rate.
         sigma: size of the perturbations that the rewards were measured under.
+        inherited: what momentum adds: (seed, coefficient) of directions of earlier updates.
+        signal: share of the rewards' variance that belongs to the directions, see
+            `operators.adaptation.signal_share`; None where it was not measured.
     """
 
     step: int
@@ -134,11 +137,23 @@ class Update:
     weights: tuple[float, ...]
     alpha: float
     sigma: float
+    inherited: tuple[tuple[int, float], ...] = ()
+    signal: float | None = None
+
+    @property
+    def own_coefficients(self) -> tuple[float, ...]:
+        """(alpha / number of seeds) * weight, one a seed, in float64."""
+        return tuple(self.alpha / len(self.weights) * weight for weight in self.weights)
 
     @property
     def coefficients(self) -> tuple[float, ...]:
-        """(alpha / G) * weight, one a direction, in float64."""
-        return tuple(self.alpha / len(self.weights) * weight for weight in self.weights)
+        """What each of `noise_seeds` is added with, in float64."""
+        return (*self.own_coefficients, *(coefficient for _, coefficient in self.inherited))
+
+    @property
+    def noise_seeds(self) -> tuple[int, ...]:
+        """All seeds whose noise moves the weights: the update's own, then the inherited ones."""
+        return (*self.seeds, *(seed for seed, _ in self.inherited))
 
 
 @dataclass(frozen=True)

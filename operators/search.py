@@ -27,11 +27,13 @@ class Situation:
         population: best first, distinct objectives, never empty for operators that need parents.
         generation: 0 for the first generation after the start population.
         rng: the batch's own random stream.
+        updates: those made so far, oldest first.
     """
 
     population: Sequence[Candidate]
     generation: int
     rng: np.random.Generator
+    updates: Sequence[Update] = ()
 
 
 class Operator(Protocol):

@@ -7,12 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from making import TASK, population, trial
+from making import TASK, Blank, Climber, population, trial
 
 from operators.errors import UserError
 from operators.evolution_strategy import EvolutionStrategy
-from operators.noise import noise
-from operators.records import Direction, Proposal, Skip, Status, Update
+from operators.records import Direction, Skip, Status, Update
 from operators.rewards import Rewards, Trial, ordered, paper
 from operators.schedules import constant, cosine
 from operators.search import Situation, search_operators
@@ -142,34 +141,6 @@ def test_settings_out_of_range_are_refused(alpha: float, samples: int) -> None:
     """A negative rate would unlearn; the message must come before the model is loaded."""
     with pytest.raises(UserError, match="must be"):
         EvolutionStrategy(M1, paper, constant(0.1), alpha, samples)
-
-
-class Climber:
-    """Weights in numpy, scored by their distance from a target: the smallest thing that can be learnt."""
-
-    def __init__(self, size: int) -> None:
-        self.weights = np.zeros(size)
-        self.target = noise(99, "target", 0, size).astype(np.float64)
-
-    def distance(self, direction: Direction | None = None) -> float:
-        eps = 0.0 if direction is None else direction.sigma * noise(direction.seed, "w", 0, self.weights.size)
-        return float(((self.weights + eps - self.target) ** 2).sum())
-
-    def apply(self, update: Update) -> None:
-        for seed, coefficient in zip(update.seeds, update.coefficients, strict=True):
-            self.weights += coefficient * noise(seed, "w", 0, self.weights.size)
-
-
-class Blank:
-    """An operator without prompts."""
-
-    name = "blank"
-
-    def ask(self, count: int, situation: Situation) -> list[Proposal]:
-        return [Proposal(self.name, "", "", ())] * count
-
-    def tell(self, step: int, trials: Sequence[Trial], rng: np.random.Generator) -> None:
-        """Nothing to learn."""
 
 
 def share_left(shaping: Shaping, seed: int) -> float:
