@@ -14,6 +14,7 @@ import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 _REPLIES = 10
 _PROMPT = "Write a short Python function. " * 20
@@ -33,21 +34,18 @@ def main() -> None:
 
 def measure(name: str, tokens: int, repeats: int) -> None:
     """Start the model, time both sides in turn, print a table."""
-    from vllm import SamplingParams
-
     from eoh_esopt.models.fetch import resolve
     from eoh_esopt.models.progress import Progress
     from eoh_esopt.models.protocol import Sampling
     from eoh_esopt.models.vllm.model import VllmModel
     from operators.records import Direction, Update
 
-    plain_memory = _plain_memory(resolve(name, progress=Progress()))
+    plain_memory = _plain_memory(resolve(name, progress=Progress()), tokens, repeats)
     model = VllmModel(resolve(name, progress=Progress()), scope="full", sampling=Sampling(), max_batch=16)
     direction = Direction(seed=7, sigma=1e-4)
 
     def write() -> None:
-        params = SamplingParams(temperature=0.8, max_tokens=tokens, ignore_eos=True, seed=1)
-        model._llm.generate([_PROMPT] * _REPLIES, params, use_tqdm=False)
+        _write(model._llm, tokens)
 
     def cycle() -> None:
         with model._under(direction):
@@ -80,11 +78,20 @@ def measure(name: str, tokens: int, repeats: int) -> None:
     model.close()
 
 
-def _plain_memory(folder: Path) -> float:
+def _write(llm: Any, tokens: int) -> None:
+    from vllm import SamplingParams
+
+    params = SamplingParams(temperature=0.8, max_tokens=tokens, ignore_eos=True, seed=1)
+    llm.generate([_PROMPT] * _REPLIES, params, use_tqdm=False)
+
+
+def _plain_memory(folder: Path, tokens: int, repeats: int) -> float:
+    """Of vLLM alone, after as much writing as is timed."""
     from vllm import LLM
 
     plain = LLM(str(folder), enforce_eager=True, max_num_seqs=16, disable_log_stats=True)
-    plain.generate(["Hello"], use_tqdm=False)
+    for _ in range(2 * (repeats + 1)):
+        _write(plain, tokens)
     memory = _children_memory()
     plain.llm_engine.engine_core.shutdown()
     return memory

@@ -48,6 +48,7 @@ class Card:
         command: what wrote the folder.
         search: what the run was for and what came of it, in sentences; empty where that is not known.
         files: sha256 of the files with weights.
+        rank: of low-rank noise; None for full noise.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Card:
     command: str
     search: str
     files: Mapping[str, str]
+    rank: int | None = None
 
     def text(self) -> str:
         """The card in Markdown, with the header that hubs read."""
@@ -82,6 +84,8 @@ class Card:
 
     def _summary(self) -> str:
         moved = "all weights" if self.scope == "full" else "only the gains of its RMSNorm layers"
+        if self.rank is not None:
+            moved = f"the matrices of its linear layers, by noise of rank {self.rank}"
         return (
             f"# {self.name}\n\n{self.base.name}, adapted by evolution strategies on its weights during a search for "
             f"heuristics: {_count(len(self.updates), 'update')} moved {moved} (scope `{self.scope}`). Made by "
@@ -100,6 +104,7 @@ class Card:
             ("adapted weights, sha256", f"`{self.checksum}`"),
             ("history file, sha256", f"`{self.history}`"),
             ("scope", self.scope),
+            ("noise", "full" if self.rank is None else f"lowrank, rank {self.rank}"),
             ("updates", str(len(self.updates))),
             ("directions of an update", _first_to_last([len(one.seeds) for one in self.updates])),
             ("sigma", _first_to_last([one.sigma for one in self.updates])),

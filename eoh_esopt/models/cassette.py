@@ -23,6 +23,7 @@ from eoh_esopt.models.endpoint import PartialReplies
 from eoh_esopt.models.protocol import LanguageModel, Reply, Request
 from operators.errors import UserError
 from operators.records import Direction, Update
+from operators.update_fields import fields_of
 
 
 class Cassette:
@@ -134,7 +135,7 @@ class CassetteModel:
         """Move the model's weights: what was recorded under others is not played back any more."""
         weights = self._state()
         self._inner.apply(update)
-        self._weights = _digest([weights, asdict(update)])
+        self._weights = _digest([weights, fields_of(update)])
 
     def checksum(self) -> str:
         """The model's own."""

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from itertools import chain
 
 import torch
 
 _CHUNK = 1 << 22
 
 
-def digest(tensors: Iterable[tuple[str, tuple[int, ...], torch.Tensor]]) -> str:
+def digest(tensors: Iterable[tuple[str, tuple[int, ...], torch.Tensor | Iterable[torch.Tensor]]]) -> str:
     """sha256 over names, shapes, types and bytes.
 
     Args:
-        tensors: (checkpoint name, shape, values) sorted by name; values of any layout that reshapes to flat.
+        tensors: (checkpoint name, shape, values) sorted by name; values of any layout that reshapes to flat, or flat
+            chunks of them in order, at least one, each of which is read before the next is asked for.
     """
     found = hashlib.sha256()
     for name, shape, values in tensors:
-        found.update(f"{name} {tuple(shape)} {values.dtype}\n".encode())
-        flat = values.reshape(-1)
-        for start in range(0, flat.numel(), _CHUNK):
-            piece = flat[start : start + _CHUNK].cpu().contiguous()
-            found.update(piece.view(torch.uint8).numpy().data)
+        chunks = iter([values] if isinstance(values, torch.Tensor) else values)
+        first = next(chunks)
+        found.update(f"{name} {tuple(shape)} {first.dtype}\n".encode())
+        for piece in chain.from_iterable(chunk.reshape(-1).split(_CHUNK) for chunk in chain([first], chunks)):
+            found.update(piece.cpu().contiguous().view(torch.uint8).numpy().data)
     return found.hexdigest()

@@ -62,6 +62,21 @@ def resolve(name_or_path: str, *, progress: Progress) -> Path:
     raise UserError(unknown_model(name_or_path))
 
 
+def check_name(name_or_path: str) -> None:
+    """Refuse what `resolve` would refuse without looking anywhere but in the folder that is named.
+
+    Raises:
+        UserError: the name is unknown, or the folder holds no whole model.
+    """
+    name = name_or_path.strip()
+    named = lookup(name) is not None or _HUB_ID.fullmatch(name) is not None
+    if name and (_looks_like_path(name) or Path(name).is_dir()):
+        if lookup(name) is None or _looks_like_path(name) or (Path(name) / "config.json").is_file():
+            local_model(name)
+    elif not named:
+        raise UserError(unknown_model(name_or_path))
+
+
 def info(name: str, *, verify: bool = False) -> ModelInfo:
     """Everything known about a catalogue model; with `verify` the files of a converted copy are hashed again.
 

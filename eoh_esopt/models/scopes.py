@@ -3,12 +3,16 @@
 `full` is the paper's: every weight, additive noise, one direction at a time in place.
 `norms` moves the gains of the RMSNorm layers only, by multiplicative noise g * (1 + sigma * eps). A gain scales its
 layer's output, so every row of a batch can carry its own direction and nothing is written to the weights.
+
+With low-rank noise `full` means the matrices of the linear layers, which is nearly everything between the embedding and
+the output layer. Embeddings, the output layer, norms, biases and convolutions are left out: a row's own noise of them
+could not be had by products of two thin factors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -28,6 +32,7 @@ class Scope:
         selects: whether the scope holds a parameter of this module.
         sigma: default size of the perturbation at the beginning and at the end of a search.
         alpha: default learning rate.
+        rank: of the noise of each matrix, see `operators.lowrank`; None for noise of full rank.
     """
 
     name: str
@@ -36,6 +41,17 @@ class Scope:
     selects: Callable[[nn.Module], bool]
     sigma: tuple[float, float]
     alpha: float
+    rank: int | None = None
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What histories and reports state of it: its name, the kind of noise (one of `NOISES`), and the rank."""
+        noise = {"noise": "full"} if self.rank is None else {"noise": "lowrank", "rank": self.rank}
+        return {"scope": self.name, **noise}
+
+    def holds(self, module: nn.Module, shape: Sequence[int]) -> bool:
+        """Whether a module's tensor of this shape is in scope. Low-rank noise is for matrices."""
+        return self.selects(module) and (self.rank is None or len(shape) == 2)
 
 
 def is_rms_norm(module: nn.Module) -> bool:
@@ -45,21 +61,36 @@ def is_rms_norm(module: nn.Module) -> bool:
     return named and isinstance(weight, nn.Parameter) and weight.ndim == 1 and getattr(module, "bias", None) is None
 
 
+def is_linear(module: nn.Module) -> bool:
+    """Whether the module is a linear layer, torch's or vLLM's. torch's output layers are such too."""
+    return isinstance(module, nn.Linear) or any(kind.__name__ == "LinearBase" for kind in type(module).__mro__)
+
+
+NOISES = ("full", "lowrank")
 SCOPES = {
     "full": Scope("full", False, False, lambda module: True, (1e-3, 0.0), 5e-4),
     "norms": Scope("norms", True, True, is_rms_norm, (0.06, 0.02), 0.03),
 }
 
 
-def get_scope(name: str) -> Scope:
+def get_scope(name: str, rank: int | None = None) -> Scope:
     """The scope of that name.
 
+    Args:
+        name: one of `SCOPES`.
+        rank: of low-rank noise; None for noise of full rank.
+
     Raises:
-        UserError: there is none.
+        UserError: there is none, or it has no low-rank noise.
     """
     if name not in SCOPES:
         raise UserError(f"Unknown scope {name!r}. Choose one of: {', '.join(SCOPES)}.")
-    return SCOPES[name]
+    scope = SCOPES[name]
+    if rank is None:
+        return scope
+    if scope.multiplicative:
+        raise UserError(f"There is no low-rank noise for scope {name!r}, which has no matrices. Use --scope full.")
+    return replace(scope, per_row=True, selects=is_linear, rank=rank)
 
 
 def scope_parameters(model: nn.Module, scope: Scope) -> dict[str, tuple[nn.Module, nn.Parameter]]:
@@ -68,11 +99,21 @@ def scope_parameters(model: nn.Module, scope: Scope) -> dict[str, tuple[nn.Modul
     Raises:
         UserError: weights that the scope must move cannot be reached or are quantised, or there are none.
     """
-    found = {name: held for name, held in text_parameters(model).items() if scope.selects(held[0])}
+    parameters = text_parameters(model)
+    found = {name: (module, one) for name, (module, one) in parameters.items() if scope.holds(module, one.shape)}
+    if scope.rank is not None:
+        found = {name: held for name, held in found.items() if held[0] is not _output_layer(model)}
     if not found:
-        raise UserError(f"The model has no weights of scope {scope.name!r} (RMSNorm gains). Use --scope full.")
+        raise nothing_in(scope)
     _refuse_unreachable(model, found)
     return found
+
+
+def nothing_in(scope: Scope) -> UserError:
+    """The error for models that have no weights of a scope."""
+    if scope.rank is not None:
+        return UserError("The model has no linear layers, so there is nothing for low-rank noise. Use --noise full.")
+    return UserError(f"The model has no weights of scope {scope.name!r} (RMSNorm gains). Use --scope full.")
 
 
 def text_parameters(model: nn.Module) -> dict[str, tuple[nn.Module, nn.Parameter]]:
@@ -88,6 +129,12 @@ def text_parameters(model: nn.Module) -> dict[str, tuple[nn.Module, nn.Parameter
                 seen.add(id(parameter))
                 found[f"{prefix}.{name}" if prefix else name] = (module, parameter)
     return found
+
+
+def _output_layer(model: Any) -> nn.Module | None:
+    """The layer that gives the logits, of models that know theirs."""
+    output: nn.Module | None = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
+    return output
 
 
 def _text_modules(model: Any) -> set[int] | None:

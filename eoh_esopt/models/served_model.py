@@ -21,9 +21,10 @@ from eoh_esopt.models.protocol import Reply, Request, Sampling
 from eoh_esopt.models.served_fleet import Fleet
 from eoh_esopt.models.served_link import Link
 from eoh_esopt.models.served_replica import Course, Replica
-from eoh_esopt.models.vllm.wire import FUNCTION_ENDS, SEED_MASK, fields_of, server_urls
+from eoh_esopt.models.vllm.wire import FUNCTION_ENDS, SEED_MASK, server_urls
 from operators.errors import UserError
 from operators.records import Direction, Update
+from operators.update_fields import fields_of
 
 _SPREAD = 8
 """A batch has up to this many times the replies that one server writes at once, so that several have work."""

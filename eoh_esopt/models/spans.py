@@ -6,6 +6,7 @@ all rows of a whole tensor are one run, a slice of rows is one run, a slice of c
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 
@@ -32,3 +33,20 @@ class Span:
     def arguments(self) -> tuple[int, int, int]:
         """As the kernels take it."""
         return self.first, self.run, self.stride
+
+    def parts(self, size: int, limit: int) -> Iterator[tuple[int, int, Span]]:
+        """(start, count, span) of consecutive parts of a piece of `size` elements, each of at most `limit`.
+
+        Parts begin at multiples of `limit` where the piece is one run, else with a run or at a multiple of `limit`
+        inside one.
+        """
+        step = self.run * max(limit // self.run, 1)
+        for start in range(0, size, step):
+            first = self.first + start // self.run * self.stride
+            count = min(step, size - start)
+            if count <= limit:
+                yield start, count, Span(first, self.run, self.stride)
+                continue
+            for inside in range(0, count, limit):
+                part = min(limit, count - inside)
+                yield start + inside, part, Span(first + inside, part, part)

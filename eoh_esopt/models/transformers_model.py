@@ -20,6 +20,7 @@ from eoh_esopt.models.local import check_movable
 from eoh_esopt.models.names import checkpoint_names
 from eoh_esopt.models.protocol import Reply, Request, Sampling
 from eoh_esopt.models.row_gains import row_directions
+from eoh_esopt.models.row_products import row_products
 from eoh_esopt.models.sampling import RowSampler
 from eoh_esopt.models.scopes import Scope
 from eoh_esopt.models.weights import ScopedWeights
@@ -36,7 +37,7 @@ class TransformersModel:
         folder: checkpoint folder with config, safetensors and tokenizer.
         scope: which weights directions move.
         sampling: how tokens are drawn.
-        restore: `exact` or `subtract`, see `eoh_esopt.models.weights`.
+        restore: how a direction is taken back, see `eoh_esopt.models.weights`.
         dtype: of the live weights, a key of `DTYPES`; `auto` takes the checkpoint's.
         max_batch: most rows generated at once.
         settings: how conversations are held.
@@ -161,7 +162,7 @@ class TransformersModel:
             "parameters": self._parameters,
             "dtype": str(self._model.dtype).removeprefix("torch."),
             "device": str(self._model.device),
-            "scope": self._scope.name,
+            **self._scope.facts,
             "scope_elements": self.weights.elements,
             "restore": self._restore,
             "extra_bytes": self.weights.extra_bytes,
@@ -177,7 +178,8 @@ class TransformersModel:
     @contextmanager
     def _under(self, directions: list[Direction | None]) -> Iterator[None]:
         if self._scope.per_row:
-            with row_directions(self.weights, directions):
+            by_row = row_directions if self._scope.rank is None else row_products
+            with by_row(self.weights, directions):
                 yield
             return
         shared = set(directions)

@@ -1,33 +1,38 @@
 """The weights that directions move: perturb, restore, update, checksum.
 
-Restore mode `exact`: the true weights are float32 masters beside the live ones, the live weights are a cast of them,
-and a restore casts again, so it is bit-exact and no update is lost to rounding. It costs 4 bytes a weight in scope.
-Restore mode `subtract` (the paper's) keeps no master: noise is added to the live weights and subtracted again, which
+Restore modes say what stands for the true weights. `exact`: float32 masters beside the live weights. `residual`: 16
+more bits beside each bfloat16 weight. `host`: float32 masters in the host's memory. In these three the true weights are
+the same float32 numbers and the live weights are a cast of them, so restores are bit-exact and no update is lost to
+rounding. `subtract` (the paper's) keeps no true weights: noise is added to the live weights and subtracted again, which
 drifts; `drift()` says by how much, from a float32 shadow of the first elements of every tensor.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from eoh_esopt.models import kernels
+from eoh_esopt.models.digest import digest
+from eoh_esopt.models.lowrank import LowRankPiece
+from eoh_esopt.models.precision import host, streaming, subtracted
+from eoh_esopt.models.precision.exact import ExactWeights
+from eoh_esopt.models.precision.host import HostWeights
+from eoh_esopt.models.precision.piece import Piece
+from eoh_esopt.models.precision.protocol import TrueWeights
+from eoh_esopt.models.precision.residual import residual_weights
+from eoh_esopt.models.precision.subtracted import SubtractedWeights
 from eoh_esopt.models.scopes import Scope, gain_offset, scope_parameters, text_parameters
 from eoh_esopt.models.spans import Span
-from eoh_esopt.models.torch_noise import chunks, piece_noise
 from operators.errors import UserError
 from operators.noise import normal_table, stream_key
 from operators.records import Direction, Update
 
-RESTORE_MODES = ("exact", "subtract")
-_SHADOW = 4096  # elements of each tensor that restore mode `subtract` is measured on
+RESTORE_MODES = ("exact", "residual", "host", "subtract")
 
 
 @dataclass(frozen=True)
@@ -38,10 +43,12 @@ class ScopedTensor:
         name: canonical checkpoint name; the noise is keyed by it.
         module: the module that holds it.
         live: the memory that the model computes with; contiguous.
-        master: float32 true weights, flat, on the live tensor's device; None in restore mode `subtract`.
+        master: float32 true weights, flat, in restore mode `exact` on the live tensor's device, in `host` in the host's
+            memory; None in the others.
         shadow: float32 true weights of the first elements, in restore mode `subtract` only.
         offset: added to the weight to get the gain that multiplicative noise scales.
         span: where the piece lies in the checkpoint's tensor.
+        lowrank: where its noise is of low rank, what it is made of.
     """
 
     name: str
@@ -51,27 +58,38 @@ class ScopedTensor:
     shadow: torch.Tensor | None
     offset: float
     span: Span
+    lowrank: LowRankPiece | None = None
 
 
 def check_restore(restore: str, scope: Scope) -> None:
     """Refuse restore modes that do not exist, or not for the scope.
 
     Raises:
-        UserError: it is none of `RESTORE_MODES`, or `subtract` with multiplicative noise.
+        UserError: it is none of `RESTORE_MODES`, `residual` with multiplicative noise, or `subtract` with noise by row.
     """
     if restore not in RESTORE_MODES:
         raise UserError(f"Unknown restore mode {restore!r}. Choose one of: {', '.join(RESTORE_MODES)}.")
-    if restore == "subtract" and scope.multiplicative:
-        raise UserError(f"Restore mode 'subtract' does not exist for scope {scope.name!r}: use 'exact'.")
+    if (restore == "residual" and scope.multiplicative) or (restore == "subtract" and scope.per_row):
+        what = f"scope {scope.name!r}" if scope.rank is None else "low-rank noise"
+        raise UserError(f"Restore mode {restore!r} does not exist for {what}: use 'exact'.")
+
+
+def drifts(restore: str) -> bool:
+    """Whether live weights drift away from the true ones under a restore mode."""
+    return restore == "subtract"
 
 
 class MovableTensors:
-    """Tensors that directions move together, and the direction that is active."""
+    """Tensors that directions move together, and the direction that is active.
 
-    def __init__(self, tensors: Sequence[ScopedTensor], scope: Scope) -> None:
-        self._scope = scope
+    Raises:
+        UserError: the restore mode is `residual` and a tensor is not bfloat16.
+    """
+
+    def __init__(self, tensors: Sequence[ScopedTensor], scope: Scope, restore: str = "exact") -> None:
         self._active: Direction | None = None
         self.tensors = tuple(tensors)
+        self._true = _true_weights(self.tensors, scope, restore)
 
     @property
     def active(self) -> Direction | None:
@@ -84,37 +102,39 @@ class MovableTensors:
         return sum(tensor.live.numel() for tensor in self.tensors)
 
     @property
+    def device_bytes(self) -> int:
+        """Memory on the live weights' device, in bytes, beyond plain inference."""
+        return sum(true.device_bytes for true in self._true)
+
+    @property
+    def host_bytes(self) -> int:
+        """Memory of the host, in bytes, beyond plain inference and beyond the device's, where that is another one."""
+        return sum(true.host_bytes for true in self._true)
+
+    @property
     def extra_bytes(self) -> int:
-        """Memory of the masters or shadows, in bytes, beyond plain inference."""
-        copies = (copy for tensor in self.tensors for copy in (tensor.master, tensor.shadow) if copy is not None)
-        return sum(copy.numel() * 4 for copy in copies)
+        """Memory on device and host, in bytes, beyond plain inference."""
+        return self.device_bytes + self.host_bytes
 
     @torch.no_grad()
     def perturb(self, direction: Direction) -> None:
-        """live = cast(master + sigma * eps), or cast(master * (1 + sigma * eps)) for multiplicative noise, in place.
+        """live = cast(true + sigma * eps), or cast(true * (1 + sigma * eps)) for multiplicative noise, in place.
 
         Raises:
             RuntimeError: another direction is active (an error of the caller).
         """
-        if self._active is not None:
-            raise RuntimeError(f"Direction {self._active.seed} is still active: restore first.")
+        self._check_restored()
         self._active = direction
-        for tensor in self.tensors:
-            if self._scope.multiplicative:
-                _scale_by_noise(tensor, direction)
-            else:
-                _add_noise(tensor, direction.seed, direction.sigma)
+        for true in self._true:
+            true.perturb(direction)
 
     @torch.no_grad()
     def restore(self) -> None:
         """Back to the true weights; nothing happens when no direction is active."""
         if self._active is None:
             return
-        for tensor in self.tensors:
-            if tensor.master is None:
-                _add_noise(tensor, self._active.seed, -self._active.sigma)
-            else:
-                _cast(tensor)
+        for true in self._true:
+            true.restore(self._active)
         self._active = None
 
     @torch.no_grad()
@@ -124,20 +144,19 @@ class MovableTensors:
         Raises:
             RuntimeError: a direction is active (an error of the caller).
         """
-        if self._active is not None:
-            raise RuntimeError(f"Direction {self._active.seed} is still active: restore first.")
-        for tensor in self.tensors:
-            _apply(tensor, update, self._scope.multiplicative)
+        self._check_restored()
+        for true in self._true:
+            true.update(update)
 
     def drift(self) -> float:
-        """Root mean square of live minus true weights on the shadowed elements; 0 in restore mode `exact`."""
-        squares, count = 0.0, 0
-        for tensor in self.tensors:
-            if tensor.shadow is not None:
-                error = _flat(tensor.live)[: tensor.shadow.numel()].to(torch.float64) - tensor.shadow
-                squares += float(error.square().sum())
-                count += tensor.shadow.numel()
+        """Root mean square of live minus true weights on the shadowed elements; 0 unless the restore mode drifts."""
+        errors = [true.squared_drift() for true in self._true if isinstance(true, SubtractedWeights)]
+        squares, count = sum(one for one, _ in errors), sum(number for _, number in errors)
         return float((squares / max(count, 1)) ** 0.5)
+
+    def _check_restored(self) -> None:
+        if self._active is not None:
+            raise RuntimeError(f"The weights are under direction {self._active.seed}: restore first.")
 
 
 class ScopedWeights(MovableTensors):
@@ -150,7 +169,8 @@ class ScopedWeights(MovableTensors):
         live: the parameters that the model computes with, in and out of scope, by checkpoint name; tied ones once.
 
     Raises:
-        UserError: unknown restore mode, or weights that cannot be moved.
+        UserError: unknown restore mode, one that the scope or the weights' dtype does not have, or weights that cannot
+            be moved.
     """
 
     def __init__(
@@ -164,14 +184,15 @@ class ScopedWeights(MovableTensors):
                 name=names.get(name, name),
                 module=module,
                 live=parameter,
-                master=_float32(_flat(parameter)) if restore == "exact" else None,
-                shadow=_float32(_flat(parameter)[:_SHADOW]) if restore == "subtract" else None,
+                master=_master(parameter, restore),
+                shadow=_float32(_flat(parameter)[: subtracted.SHADOWED]) if restore == "subtract" else None,
                 offset=gain_offset(module) if scope.multiplicative else 0.0,
                 span=Span.whole(parameter.numel()),
+                lowrank=_lowrank(names.get(name, name), parameter, scope),
             )
             for name, (module, parameter) in scope_parameters(model, scope).items()
         ]
-        super().__init__(tensors, scope)
+        super().__init__(tensors, scope, restore)
 
     def row_factors(self, tensor: ScopedTensor, directions: list[Direction | None]) -> torch.Tensor:
         """1 + sigma * eps for each row's direction, ones where it has none.
@@ -188,33 +209,72 @@ class ScopedWeights(MovableTensors):
                 row += np.float32(1)
         return torch.from_numpy(factors).to(tensor.live.device)
 
+    @torch.no_grad()
     def checksum(self) -> str:
-        """sha256 over the true weights by checkpoint name: float32 masters where there are any, else the live bytes.
+        """sha256 over the true weights by checkpoint name: float32 where the restore mode keeps them so, else live.
 
         Raises:
             RuntimeError: a direction is active (an error of the caller).
         """
-        if self._active is not None:
-            raise RuntimeError("The weights are perturbed: restore first.")
-        masters = {id(tensor.live): tensor.master for tensor in self.tensors if tensor.master is not None}
-        digest = hashlib.sha256()
-        for name, parameter in sorted(self.live.items()):
-            values = masters.get(id(parameter), parameter.detach())
-            digest.update(f"{name} {tuple(parameter.shape)} {values.dtype}\n".encode())
-            for start, count in chunks(values.numel()):
-                piece = values.reshape(-1)[start : start + count].cpu().contiguous()
-                digest.update(piece.view(torch.uint8).numpy().data)
-        return digest.hexdigest()
+        self._check_restored()
+        true = {id(tensor.live): true for tensor, true in zip(self.tensors, self._true, strict=True)}
+        return digest(
+            (name, live.shape, true[id(live)].values() if id(live) in true else live.detach())
+            for name, live in sorted(self.live.items())
+        )
 
+    @torch.no_grad()
     def snapshot(self) -> dict[str, torch.Tensor]:
-        """The true weights in scope as float32 copies of their shapes, for saving."""
+        """The true weights in scope as float32 copies of their shapes in the host's memory, for saving.
+
+        Raises:
+            RuntimeError: a direction is active (an error of the caller).
+        """
+        self._check_restored()
         return {
-            tensor.name: (tensor.live.detach() if tensor.master is None else tensor.master)
-            .to(torch.float32)
-            .reshape(tensor.live.shape)
-            .clone()
-            for tensor in self.tensors
+            tensor.name: _gathered(true, tensor.live.numel()).view(tensor.live.shape)
+            for tensor, true in zip(self.tensors, self._true, strict=True)
         }
+
+
+def _true_weights(tensors: Sequence[ScopedTensor], scope: Scope, restore: str) -> Sequence[TrueWeights]:
+    pieces = [
+        Piece(one.name, _flat(one.live), one.span, one.offset, scope.multiplicative, one.lowrank) for one in tensors
+    ]
+    if restore == "residual":
+        return residual_weights(pieces)
+    return [_kept(restore, piece, tensor) for piece, tensor in zip(pieces, tensors, strict=True)]
+
+
+def _kept(restore: str, piece: Piece, tensor: ScopedTensor) -> TrueWeights:
+    """The true weights of one piece, in the modes that keep float32 numbers."""
+    if restore == "subtract":
+        assert tensor.shadow is not None
+        return SubtractedWeights(piece, tensor.shadow)
+    assert tensor.master is not None
+    return HostWeights(piece, tensor.master) if restore == "host" else ExactWeights(piece, tensor.master)
+
+
+def _master(live: torch.Tensor, restore: str) -> torch.Tensor | None:
+    if restore == "host":
+        return streaming.host_copy(_flat(live), host.LIMIT)
+    return _float32(_flat(live)) if restore == "exact" else None
+
+
+def _gathered(true: TrueWeights, size: int) -> torch.Tensor:
+    """All values, shape (size,), float32, in the host's memory."""
+    gathered = torch.empty(size, dtype=torch.float32)
+    start = 0
+    for chunk in true.values():
+        gathered[start : start + chunk.numel()] = chunk
+        start += chunk.numel()
+    return gathered
+
+
+def _lowrank(name: str, parameter: torch.Tensor, scope: Scope) -> LowRankPiece | None:
+    if scope.rank is None:
+        return None
+    return LowRankPiece.of(name, Span.whole(parameter.numel()), parameter.numel(), parameter.shape[1], scope.rank)
 
 
 def _float32(values: torch.Tensor) -> torch.Tensor:
@@ -223,90 +283,3 @@ def _float32(values: torch.Tensor) -> torch.Tensor:
 
 def _flat(parameter: torch.Tensor) -> torch.Tensor:
     return parameter.detach().view(-1)
-
-
-def _cast(tensor: ScopedTensor) -> None:
-    assert tensor.master is not None
-    _flat(tensor.live).copy_(tensor.master)
-
-
-def _on_cpu(tensor: torch.Tensor) -> bool:
-    return tensor.device.type == "cpu" and tensor.dtype in (torch.float32, torch.bfloat16)
-
-
-def _add_noise(tensor: ScopedTensor, seed: int, sigma: float) -> None:
-    """live = cast(source + sigma * eps), where the source is the master, or the live weights without one."""
-    live = _flat(tensor.live)
-    if _on_cpu(live):
-        source = live.to(torch.float32) if tensor.master is None else tensor.master
-        key = np.uint64(stream_key(seed, tensor.name))
-        perturb = kernels.perturb_float32 if live.dtype == torch.float32 else kernels.perturb_bfloat16
-        perturb(_array(live), _array(source), key, np.float32(sigma), *tensor.span.arguments, normal_table())
-        return
-    scale = float(np.float32(sigma))
-    for start, count in chunks(live.numel()):
-        piece = live[start : start + count]
-        source = piece.to(torch.float32) if tensor.master is None else tensor.master[start : start + count]
-        piece.copy_(source + piece_noise(seed, tensor.name, tensor.span, start, count, live.device).mul_(scale))
-
-
-def _scale_by_noise(tensor: ScopedTensor, direction: Direction) -> None:
-    """live = cast((master + offset) * (1 + sigma * eps) - offset). Gains are few: plain arithmetic will do."""
-    assert tensor.master is not None
-    live = _flat(tensor.live)
-    scale = float(np.float32(direction.sigma))
-    for start, count in chunks(live.numel()):
-        noise = piece_noise(direction.seed, tensor.name, tensor.span, start, count, live.device)
-        gains = tensor.master[start : start + count] + tensor.offset
-        live[start : start + count].copy_(gains * noise.mul_(scale).add_(1.0) - tensor.offset)
-
-
-def _apply(tensor: ScopedTensor, update: Update, multiplicative: bool) -> None:
-    """Move the true weights (and the shadow); then the live weights follow."""
-    live = _flat(tensor.live)
-    true_weights = live.to(torch.float32, copy=True) if tensor.master is None else tensor.master
-    for values in (true_weights, tensor.shadow):
-        if values is not None:
-            _add_update(tensor, values, update, multiplicative)
-    live.copy_(true_weights)
-
-
-def _add_update(tensor: ScopedTensor, values: torch.Tensor, update: Update, multiplicative: bool) -> None:
-    """values += sum c_i eps_i, or (offset + values) *= 1 + sum c_i eps_i, on the tensor's first elements."""
-    coefficients = np.array(update.coefficients, np.float32)
-    if tensor.offset:
-        values += tensor.offset
-    if values.device.type == "cpu":
-        keys = np.array([stream_key(seed, tensor.name) for seed in update.seeds], np.uint64)
-        kernels.update_float32(
-            _array(values), keys, coefficients, multiplicative, *tensor.span.arguments, normal_table()
-        )
-    else:
-        _add_in_torch(tensor, values, update.seeds, coefficients, multiplicative)
-    if tensor.offset:
-        values -= tensor.offset
-
-
-def _add_in_torch(
-    tensor: ScopedTensor,
-    values: torch.Tensor,
-    seeds: tuple[int, ...],
-    coefficients: NDArray[np.float32],
-    multiplicative: bool,
-) -> None:
-    for start, count in chunks(values.numel()):
-        total = torch.zeros(count, dtype=torch.float32, device=values.device)
-        for seed, coefficient in zip(seeds, coefficients, strict=True):
-            total += piece_noise(seed, tensor.name, tensor.span, start, count, values.device).mul_(float(coefficient))
-        piece = values[start : start + count]
-        if multiplicative:
-            piece.mul_(total.add_(1.0))
-        else:
-            piece.add_(total)
-
-
-def _array(tensor: torch.Tensor) -> NDArray[Any]:
-    """The tensor's memory as a numpy array: float32, or bfloat16 as its uint16 bits."""
-    if tensor.dtype == torch.bfloat16:
-        return tensor.view(torch.int16).numpy().view(np.uint16)
-    return tensor.numpy()

@@ -10,17 +10,20 @@ import numba
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from eoh_esopt.models import kernels, torch_noise
 from eoh_esopt.models.spans import Span
 from operators.noise import noise, normal_table, stream_key
 
-SIZES = (1, 7, 8, 9, 4095, 4096, 4097, 100_003)
+SIZES = (1, 7, 8, 9, 63, 65, 4095, 4096, 4097, 100_003, 131_071, 131_073)
 SEED, NAME = 2**63 + 11, "model.layers.0.mlp.up_proj.weight"
 KEY = np.uint64(stream_key(SEED, NAME))
 TABLE = normal_table()
 CPU = torch.device("cpu")
+COEFFICIENTS = np.array([0.5, 0.25], np.float32)
 
 
 @pytest.fixture(params=[1, 2])
@@ -119,36 +122,115 @@ PIECES = [
     (Span(64, 32, 64), 32 * 200),
     (Span(0, 1, 5), 2000),
     (Span(11, 4500, 9001), 9000),
+    (Span(2, 150_000, 150_001), 300_000),
 ]
+
+
+def all_kernels(master: NDArray[np.float32], span: Span) -> dict[str, NDArray[Any]]:
+    """What each kernel makes of a piece of the weights."""
+    place = (*span.arguments, TABLE)
+    noise_, live, short = np.empty_like(master), np.empty_like(master), np.empty(master.size, np.uint16)
+    kernels.fill_noise(noise_, KEY, *place)
+    kernels.perturb_float32(live, master, KEY, np.float32(0.3), *place)
+    kernels.perturb_bfloat16(short, master, KEY, np.float32(0.3), *place)
+    keys = np.array([stream_key(1, NAME), KEY], np.uint64)
+    moved, scaled = master.copy(), master.copy()
+    kernels.update_float32(moved, keys, COEFFICIENTS, False, *place)
+    kernels.update_float32(scaled, keys, COEFFICIENTS, True, *place)
+    return {"noise": noise_, "float32": live, "bfloat16": short, "update": moved, "multiplicative": scaled}
+
+
+def all_expected(master: NDArray[np.float32], z: NDArray[np.float32], other: NDArray[np.float32]) -> list[NDArray[Any]]:
+    """The same in the same order by the definition, from the piece's noise under the seeds SEED and 1."""
+    live = master + np.float32(0.3) * z
+    total = COEFFICIENTS[0] * other + COEFFICIENTS[1] * z
+    return [z, live, bfloat16(live), master + total, master * (np.float32(1) + total)]
+
+
+def assert_by_the_definition(span: Span, size: int) -> None:
+    j = np.arange(size)
+    where = j // span.run * span.stride + j % span.run
+    z, other = (noise(seed, NAME, span.first, int(where[-1]) + 1)[where] for seed in (SEED, 1))
+    master = weights(size)
+    for (name, found), expected in zip(all_kernels(master, span).items(), all_expected(master, z, other), strict=True):
+        assert np.array_equal(found, expected), name
 
 
 @pytest.mark.parametrize(("span", "size"), PIECES)
 def test_a_piece_has_the_noise_of_its_place_in_the_tensor(span: Span, size: int, threads: int) -> None:
     """Fused and sharded weights of a server would follow another history than the checkpoint's own."""
+    assert_by_the_definition(span, size)
     tensor = noise(SEED, NAME, 0, span.first + (size // span.run + 1) * span.stride)
-    expected = piece(tensor, span, size)
-    out = np.full(size, 7, np.float32)
-    kernels.fill_noise(out, KEY, *span.arguments, TABLE)
-    assert np.array_equal(out, expected)
-    master, live = weights(size), np.zeros(size, np.float32)
-    kernels.perturb_float32(live, master, KEY, np.float32(0.3), *span.arguments, TABLE)
-    assert np.array_equal(live, master + np.float32(0.3) * expected)
-    keys, coefficients = np.array([KEY, KEY]), np.array([0.5, 0.25], np.float32)
-    moved = master.copy()
-    kernels.update_float32(moved, keys, coefficients, False, *span.arguments, TABLE)
-    assert np.array_equal(moved, master + (np.float32(0.5) * expected + np.float32(0.25) * expected))
     for start, count in ((0, size), (8, 1000), (size - 5, 5)):
         found = torch_noise.piece_noise(SEED, NAME, span, start, count, CPU)
-        assert np.array_equal(found.numpy(), expected[start : start + count])
+        assert np.array_equal(found.numpy(), piece(tensor, span, size)[start : start + count])
 
 
-@pytest.mark.parametrize("block", [2**29 - 1, 2**32 - 3, 2**32 + 5, 2**40])
-def test_blocks_beyond_32_bits_are_counted(block: int) -> None:
-    """Tensors of more than 2**32 elements would repeat their noise."""
-    out = np.zeros(64, np.float32)
-    kernels._fill_noise(out, KEY, block, 64, TABLE)
-    assert np.array_equal(out, noise(SEED, NAME, block * 8, 64))
-    assert np.array_equal(torch_noise.torch_noise(SEED, NAME, block * 8, 61, CPU).numpy(), out[:61])
+@settings(deadline=None, max_examples=60)
+@given(
+    first=st.one_of(st.integers(0, 100), st.integers(2**32 - 600, 2**32), st.integers(2**35 - 600, 2**36)),
+    run=st.integers(1, 300),
+    gap=st.integers(0, 100),
+    size=st.integers(1, 700),
+)
+def test_any_piece_follows_the_definition(first: int, run: int, gap: int, size: int) -> None:
+    """A shard of a shape that nobody thought of would move by other noise than its checkpoint."""
+    assert_by_the_definition(Span(first, run, run + gap), size)
+
+
+@settings(deadline=None, max_examples=40)
+@given(size=st.integers(1, 20_000), run=st.integers(1, 20_000), limit=st.integers(1, 20_000), first=st.integers(0, 99))
+def test_chunks_put_together_are_the_whole(size: int, run: int, limit: int, first: int) -> None:
+    """Weights streamed in chunks would depend on the size of a chunk, so on the machine's memory."""
+    span = Span(first, run, run + 3)
+    master = weights(size)
+    whole_ = all_kernels(master, span)
+    limit = max(limit, size // 50)
+    for start, count, part in span.parts(size, limit):
+        for name, found in all_kernels(master[start : start + count], part).items():
+            assert np.array_equal(found, whole_[name][start : start + count]), name
+
+
+@pytest.mark.parametrize("shards", [2, 3])
+@pytest.mark.parametrize("dimension", [0, 1])
+def test_shards_put_together_are_the_whole(shards: int, dimension: int, threads: int) -> None:
+    """A server split over devices would hold other weights than one that is not."""
+    rows, columns = 36, 1002
+    master = weights(rows * columns).reshape(rows, columns)
+    expected = all_kernels(master.reshape(-1), Span.whole(master.size))
+    step = master.shape[dimension] // shards
+    for shard in range(shards):
+        where = (slice(None),) * dimension + (slice(shard * step, (shard + 1) * step),)
+        part = np.ascontiguousarray(master[where])
+        span = (
+            Span(shard * step * columns, part.size, part.size) if dimension == 0 else Span(shard * step, step, columns)
+        )
+        for name, found in all_kernels(part.reshape(-1), span).items():
+            assert np.array_equal(found.reshape(part.shape), expected[name].reshape(rows, columns)[where]), name
+
+
+def test_nothing_happens_to_no_weights() -> None:
+    """A shard that holds no part of a tensor would stop the whole update."""
+    assert all(found.size == 0 for found in all_kernels(np.empty(0, np.float32), Span.whole(0)).values())
+
+
+FAR = [2**32 - 3, 2**32 + 5, 2**35 - 64 * 8 - 3, 2**35 - 3, 2**35 + 8, 2**43 + 1]
+
+
+@pytest.mark.parametrize("first", FAR)
+def test_elements_beyond_32_bits_are_counted(first: int, threads: int) -> None:
+    """Tensors of more than 2**32 elements, or 2**32 blocks of 8, would repeat their noise."""
+    assert_by_the_definition(Span(first, 5000, 5000), 5000)
+    start = first // 8 * 8
+    assert np.array_equal(torch_noise.torch_noise(SEED, NAME, start, 61, CPU).numpy(), noise(SEED, NAME, start, 61))
+
+
+def test_runs_far_apart_are_counted() -> None:
+    """The same for the rows of a shard whose tensor alone would not fit into this machine."""
+    span, out = Span(2**31 + 1, 7, 2**33 + 5), np.empty(7 * 20, np.float32)
+    kernels.fill_noise(out, KEY, *span.arguments, TABLE)
+    rows = [noise(SEED, NAME, span.first + row * span.stride, 7) for row in range(20)]
+    assert np.array_equal(out, np.concatenate(rows))
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -12,10 +12,11 @@ from torch import nn
 
 from eoh_esopt.models.vllm import model as vllm_model
 from eoh_esopt.models.vllm.assemble import Assembly
-from eoh_esopt.models.vllm.extension import ServedWeights, update_of
+from eoh_esopt.models.vllm.served_weights import ServedWeights
 from operators.errors import UserError
 from operators.noise import noise
 from operators.records import Direction
+from operators.update_fields import update_of
 
 SHAPES = {"q.weight": (4, 10), "k.weight": (2, 10), "embed.weight": (13, 10), "norm.weight": (10,)}
 

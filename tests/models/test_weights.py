@@ -11,15 +11,26 @@ from numpy.typing import NDArray
 from tiny_models import FAMILIES, an_update, tiny_checkpoint, tiny_module
 from torch import nn
 
-from eoh_esopt.models import weights as weights_module
-from eoh_esopt.models.scopes import SCOPES
-from eoh_esopt.models.weights import ScopedTensor, ScopedWeights
+from eoh_esopt.models import triton_kernels
+from eoh_esopt.models.precision import arithmetic, host
+from eoh_esopt.models.precision.piece import Piece
+from eoh_esopt.models.scopes import SCOPES, get_scope
+from eoh_esopt.models.spans import Span
+from eoh_esopt.models.weights import ScopedWeights
 from operators.errors import UserError
 from operators.noise import noise
 from operators.records import Direction, Update
 
 FULL, NORMS = SCOPES["full"], SCOPES["norms"]
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
+EXACT = ("exact", "residual", "host")
+MODES = [(restore, dtype) for restore in EXACT for dtype in DTYPES if restore != "residual" or dtype == torch.bfloat16]
+
+
+@pytest.fixture(autouse=True)
+def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the tiny models' tensors are streamed in several pieces."""
+    monkeypatch.setattr(host, "LIMIT", 1000)
 
 
 def copies(model: nn.Module) -> dict[str, torch.Tensor]:
@@ -45,10 +56,11 @@ def total(update: Update, name: str, size: int) -> NDArray[np.float32]:
     return found
 
 
-def test_a_thousand_cycles_leave_the_same_bits() -> None:
+@pytest.mark.parametrize("restore", EXACT)
+def test_a_thousand_cycles_leave_the_same_bits(restore: str) -> None:
     """Weights that drift with each candidate are no longer the ones that the history speaks of."""
     model = tiny_module(torch.bfloat16)
-    before, scoped = copies(model), ScopedWeights(model, FULL)
+    before, scoped = copies(model), ScopedWeights(model, FULL, restore)
     for seed in range(1000):
         scoped.perturb(Direction(seed, 1e-3))
         scoped.restore()
@@ -56,12 +68,12 @@ def test_a_thousand_cycles_leave_the_same_bits() -> None:
     assert scoped.drift() == 0
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("restore", "dtype"), MODES)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_direction_is_the_definitions_and_a_restore_exact(family: str, dtype: torch.dtype) -> None:
+def test_a_direction_is_the_definitions_and_a_restore_exact(family: str, restore: str, dtype: torch.dtype) -> None:
     """Every architecture and dtype must see the noise that the history names, tied weights once."""
     model = tiny_checkpoint(family, dtype)
-    before, scoped = copies(model), ScopedWeights(model, FULL)
+    before, scoped = copies(model), ScopedWeights(model, FULL, restore)
     for direction in (Direction(5, 1e-3), Direction(2**64 - 1, 0.03)):
         scoped.perturb(direction)
         for name, parameter in model.named_parameters():
@@ -69,14 +81,16 @@ def test_a_direction_is_the_definitions_and_a_restore_exact(family: str, dtype: 
         scoped.restore()
         assert unchanged(model, before)
     assert scoped.elements == sum(parameter.numel() for parameter in model.parameters())
-    assert scoped.extra_bytes == 4 * scoped.elements
+    on_device, on_host = {"exact": (4, 0), "residual": (2, 0), "host": (0, 4)}[restore]
+    assert (scoped.device_bytes, scoped.host_bytes) == (on_device * scoped.elements, on_host * scoped.elements)
+    assert scoped.extra_bytes == (on_device + on_host) * scoped.elements
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_a_restore_after_an_update_goes_to_the_updated_weights(dtype: torch.dtype) -> None:
+@pytest.mark.parametrize(("restore", "dtype"), MODES)
+def test_a_restore_after_an_update_goes_to_the_updated_weights(restore: str, dtype: torch.dtype) -> None:
     """A restore to the weights of the beginning would undo what was learnt."""
     model = tiny_module(dtype)
-    before, scoped = copies(model), ScopedWeights(model, FULL)
+    before, scoped = copies(model), ScopedWeights(model, FULL, restore)
     update = an_update(0, alpha=0.05)
     scoped.update(update)
     after = copies(model)
@@ -89,11 +103,12 @@ def test_a_restore_after_an_update_goes_to_the_updated_weights(dtype: torch.dtyp
     assert unchanged(model, after)
 
 
-def test_no_update_is_lost_to_rounding() -> None:
+@pytest.mark.parametrize("restore", EXACT)
+def test_no_update_is_lost_to_rounding(restore: str) -> None:
     """In bfloat16 an update of the published size is below half a step for a gain of 1: it would never be learnt."""
     model = tiny_module(torch.bfloat16)
-    scoped = ScopedWeights(model, FULL)
-    reference = {tensor.name: masters(tensor).copy() for tensor in scoped.tensors}
+    scoped = ScopedWeights(model, FULL, restore)
+    reference = true_weights(scoped)
     start = {name: values.copy() for name, values in reference.items()}
     for step in range(50):
         update = an_update(step, alpha=5e-4, directions=10)
@@ -102,8 +117,9 @@ def test_no_update_is_lost_to_rounding() -> None:
         scoped.update(update)
         for name, values in reference.items():
             values += total(update, name, values.size)
+    found = true_weights(scoped)
     for tensor in scoped.tensors:
-        assert np.array_equal(masters(tensor), reference[tensor.name]), tensor.name
+        assert np.array_equal(found[tensor.name], reference[tensor.name]), tensor.name
         live = torch.from_numpy(reference[tensor.name]).to(torch.bfloat16).reshape(tensor.live.shape)
         assert torch.equal(tensor.live, live)
     gains = reference["norm.weight"] - start["norm.weight"]
@@ -111,10 +127,63 @@ def test_no_update_is_lost_to_rounding() -> None:
     assert 5e-4 < gains.std() < 2e-3
 
 
-def masters(tensor: ScopedTensor) -> NDArray[np.float32]:
-    assert tensor.master is not None
-    values: NDArray[np.float32] = tensor.master.numpy()
-    return values
+def true_weights(scoped: ScopedWeights) -> dict[str, NDArray[np.float32]]:
+    return {name: values.reshape(-1).numpy() for name, values in scoped.snapshot().items()}
+
+
+def steps(scoped: ScopedWeights) -> None:
+    """A little of everything, with sizes of noise that move a few weights to coarser numbers and nearly all."""
+    for step, sigma in enumerate((1e-3, 0.5, 0.0)):
+        scoped.perturb(Direction(step, sigma))
+        scoped.restore()
+        scoped.update(an_update(step, alpha=0.01))
+
+
+@pytest.mark.parametrize("rank", [None, 1, 3])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_modes_that_lose_nothing_hold_the_same_weights(family: str, rank: int | None) -> None:
+    """A history made in one mode has to replay in another, on a machine with other memory."""
+    scope, made = get_scope("full", rank), []
+    for restore in EXACT:
+        model = tiny_checkpoint(family, torch.bfloat16)
+        scoped = ScopedWeights(model, scope, restore)
+        base = scoped.checksum()
+        steps(scoped)
+        taken = scoped.snapshot()
+        scoped.perturb(Direction(9, 1e-3))
+        made.append((base, scoped, copies(model), taken))
+    first, *others = made
+    for base, _, live, taken in others:
+        assert base == first[0]
+        assert all(torch.equal(values, first[2][name]) for name, values in live.items())
+        assert all(torch.equal(values, first[3][name]) for name, values in taken.items())
+    for _, scoped, _, _ in made:
+        scoped.restore()
+    assert len({scoped.checksum() for _, scoped, _, _ in made}) == 1
+    assert first[1].checksum() != first[0]
+
+
+def test_masters_on_the_host_are_moved_though_the_device_moves_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a CPU host and device share their memory; on a GPU updates that do not come back would be forgotten."""
+    monkeypatch.setattr(host, "uploaded", lambda chunks, device: (chunk.clone() for chunk in chunks))
+    scoped = [ScopedWeights(tiny_module(), FULL, restore) for restore in ("exact", "host")]
+    for one in scoped:
+        steps(one)
+    assert scoped[0].checksum() == scoped[1].checksum()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_gains_on_the_host_are_the_exact_ones(family: str) -> None:
+    """Noise that scales has its own arithmetic, zero-centred gains too."""
+    scoped = [ScopedWeights(tiny_checkpoint(family, torch.bfloat16), NORMS, restore) for restore in ("exact", "host")]
+    for one in scoped:
+        steps(one)
+    assert len({one.checksum() for one in scoped}) == 1
+    directions = [Direction(4, 0.05), None]
+    for tensor, other in zip(scoped[0].tensors, scoped[1].tensors, strict=True):
+        factors = [one.row_factors(tensor, directions) for one in scoped]
+        assert torch.equal(*factors)
+        assert torch.equal(tensor.live, other.live)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -153,25 +222,29 @@ def test_two_directions_at_once_are_refused() -> None:
         scoped.update(an_update(0))
     with pytest.raises(RuntimeError, match="restore first"):
         scoped.checksum()
+    with pytest.raises(RuntimeError, match="restore first"):
+        scoped.snapshot()
     scoped.restore()
     scoped.restore()
     scoped.update(an_update(0))
 
 
-def test_a_direction_that_breaks_off_can_be_restored(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("restore", "step"), [("exact", "perturb"), ("host", "perturb"), ("residual", "noise")])
+def test_a_direction_that_breaks_off_can_be_restored(restore: str, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An interrupt in the middle would leave half of the model perturbed for the rest of the run."""
     model = tiny_module()
-    before, scoped = copies(model), ScopedWeights(model, FULL)
-    add_noise = weights_module._add_noise
+    before, scoped = copies(model), ScopedWeights(model, FULL, restore)
+    usual = getattr(arithmetic, step)
 
-    def breaks_off(tensor: ScopedTensor, seed: int, sigma: float) -> None:
-        if tensor.name == "up.bias":
+    def breaks_off(piece: Piece, *arguments: Any) -> Any:
+        if piece.name == "up.bias":
             raise KeyboardInterrupt
-        add_noise(tensor, seed, sigma)
+        return usual(piece, *arguments)
 
-    monkeypatch.setattr(weights_module, "_add_noise", breaks_off)
-    with pytest.raises(KeyboardInterrupt):
-        scoped.perturb(Direction(1, 0.1))
+    with monkeypatch.context() as patch:
+        patch.setattr(arithmetic, step, breaks_off)
+        with pytest.raises(KeyboardInterrupt):
+            scoped.perturb(Direction(1, 0.1))
     assert not unchanged(model, before)
     scoped.restore()
     assert unchanged(model, before)
@@ -211,15 +284,18 @@ def test_checksums_see_what_the_live_weights_cannot() -> None:
     assert scoped.checksum() != before
 
 
-@pytest.mark.parametrize("restore", ["exact", "subtract"])
+@pytest.mark.parametrize("restore", [*EXACT, "subtract"])
 def test_snapshots_are_true_weights_and_copies(restore: str) -> None:
     """A snapshot that follows later updates would save another step than was asked for."""
     model = tiny_module()
     scoped = ScopedWeights(model, FULL, restore)
     scoped.update(an_update(0))
     taken = scoped.snapshot()
+    before = copies(tiny_module())
     for tensor in scoped.tensors:
-        true = tensor.live.float() if tensor.master is None else tensor.master.reshape(tensor.live.shape)
+        moved = before[tensor.name].float().reshape(-1).numpy()
+        moved = moved + total(an_update(0), tensor.name, moved.size)
+        true = tensor.live.float() if restore == "subtract" else torch.from_numpy(moved).reshape(tensor.live.shape)
         assert taken[tensor.name].dtype == torch.float32
         assert torch.equal(taken[tensor.name], true)
     kept = {name: values.clone() for name, values in taken.items()}
@@ -229,16 +305,59 @@ def test_snapshots_are_true_weights_and_copies(restore: str) -> None:
 
 def test_wrong_restore_modes_are_refused() -> None:
     """A typing error must not choose the drifting mode, nor a mode that the scope does not have."""
-    with pytest.raises(UserError, match="exact, subtract"):
+    with pytest.raises(UserError, match="exact, residual, host, subtract"):
         ScopedWeights(tiny_module(), FULL, "exakt")
     with pytest.raises(UserError, match="use 'exact'"):
         ScopedWeights(tiny_module(), NORMS, "subtract")
 
 
-@pytest.mark.parametrize("restore", ["exact", "subtract"])
+@pytest.mark.parametrize("restore", [*EXACT, "subtract"])
 def test_updates_of_size_zero_change_nothing(restore: str) -> None:
     """A learning rate of 0 is the control without learning: it must not round the weights."""
     model: Any = tiny_module()
     before, scoped = copies(model), ScopedWeights(model, FULL, restore)
     scoped.update(an_update(0, alpha=0.0))
     assert unchanged(model, before)
+
+
+def test_fused_kernels_of_a_device_take_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU everything would work as before, several times as slowly, and nothing would say so."""
+    asked: list[str] = []
+
+    def fill_noise(out: torch.Tensor, seed: int, name: str, span: Span) -> None:
+        asked.append("fill_noise")
+        out.copy_(torch.from_numpy(noise(seed, name, span.first, out.numel())))
+
+    def perturb(live: torch.Tensor, master: torch.Tensor, seed: int, sigma: float, name: str, span: Span) -> None:
+        asked.append("perturb")
+        live.copy_(perturbed(master, name, Direction(seed, sigma)))
+
+    def update(
+        master: torch.Tensor, seeds: Any, coefficients: Any, multiplicative: bool, name: str, span: Span
+    ) -> None:
+        asked.append("update")
+        for seed, coefficient in zip(seeds, coefficients, strict=True):
+            eps = noise(seed, name, span.first, master.numel())
+            master += torch.from_numpy(np.float32(coefficient) * eps)
+
+    for stand_in in (fill_noise, perturb, update):
+        monkeypatch.setattr(triton_kernels, stand_in.__name__, stand_in)
+    monkeypatch.setattr(triton_kernels, "available", lambda device: True)
+    one_direction = Update(0, (5,), (0.0,), (1.0,), 1e-3, 1e-3)
+    made = []
+    for restore, used in (("exact", {"perturb", "update"}), ("residual", {"fill_noise", "update"})):
+        model = tiny_module()
+        scoped = ScopedWeights(model, FULL, restore)
+        scoped.update(one_direction)
+        scoped.perturb(Direction(3, 1e-3))
+        made.append(copies(model))
+        scoped.restore()
+        assert set(asked) == used
+        asked.clear()
+    assert all(torch.equal(values, made[1][name]) for name, values in made[0].items())
+    monkeypatch.undo()
+    model = tiny_module()
+    scoped = ScopedWeights(model, FULL)
+    scoped.update(one_direction)
+    scoped.perturb(Direction(3, 1e-3))
+    assert unchanged(model, made[0])

@@ -19,7 +19,7 @@ from eoh_esopt.models.protocol import Reply, Request, Sampling
 from eoh_esopt.models.scopes import get_scope
 from eoh_esopt.models.served_model import ServedModel
 from eoh_esopt.models.transformers_model import TransformersModel
-from eoh_esopt.models.vllm.wire import API_KEY, FUNCTION_ENDS, SEED_MASK
+from eoh_esopt.models.vllm.wire import API_KEY, SEED_MASK
 from operators.errors import UserError
 from operators.records import Direction, Update
 
@@ -57,7 +57,6 @@ def in_process(one: Server, small_model: Path) -> tuple[list[Reply], Any]:
     """What this process' own vLLM writes, and the probabilities of a prompt; made while the server starts."""
     from eoh_esopt.models.vllm import model as vllm_model
 
-    assert list(FUNCTION_ENDS) == vllm_model._STOPS
     model = vllm_model.VllmModel(
         small_model, scope="full", sampling=SAMPLING, dtype="bfloat16", max_model_len=512, max_batch=16
     )

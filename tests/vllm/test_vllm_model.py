@@ -46,6 +46,7 @@ def test_replies_depend_on_their_seed_and_direction_alone(served: Any) -> None:
     """A resumed run would differ from an uninterrupted one, and a stale cache would hide a direction."""
     plain = served.generate(requests(1, 2, 1))
     assert plain[0] == plain[2] != plain[1]
+    assert served.generate(requests(1, 2, 1)) == plain
     moved = served.generate(requests(1, 2, direction=DIRECTION))
     assert moved != plain[:2]
     assert served.generate(requests(1, 2, 1)) == plain
@@ -85,7 +86,7 @@ def test_a_prompt_beyond_the_context_is_a_truncated_reply(served: Any) -> None:
 def test_weights_come_back_after_an_error(served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """After one failed batch every later candidate would be written by a perturbed model."""
     before = served.probe(PROMPT, None)
-    monkeypatch.setattr(served._llm, "generate", lambda *a, **k: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(served._llm, "wait_for_completion", lambda *a, **k: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         served.generate(requests(1, direction=DIRECTION))
     monkeypatch.undo()

@@ -51,7 +51,12 @@ def _update(fields: Mapping[str, Any]) -> dict[str, Any]:
     if not seeds or not len(seeds) == len(rewards) == len(weights):
         raise Refusal("invalid", "An update needs as many rewards and weights as seeds, and at least one.", 400)
     numbers = {name: _number(update.get(name), name) for name in ("alpha", "sigma")}
-    return {"update": {"step": step, "seeds": seeds, "rewards": rewards, "weights": weights, **numbers}}
+    read: dict[str, Any] = {"step": step, "seeds": seeds, "rewards": rewards, "weights": weights, **numbers}
+    if "inherited" in update:
+        read["inherited"] = [_inherited(pair) for pair in _list(update, "inherited")]
+    if "signal" in update:
+        read["signal"] = _number(update["signal"], "signal")
+    return {"update": read}
 
 
 def _export(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,6 +101,12 @@ def _list(fields: Mapping[str, Any], name: str) -> list[Any]:
     if not isinstance(value, list):
         raise _invalid(name, "a list")
     return value
+
+
+def _inherited(pair: Any) -> list[int | float]:
+    if not isinstance(pair, list) or len(pair) != 2:
+        raise _invalid("inherited", "pairs of a seed and a coefficient")
+    return [_seed(pair[0], "inherited"), _number(pair[1], "inherited")]
 
 
 def _seed(value: Any, name: str) -> int:

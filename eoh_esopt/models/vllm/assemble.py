@@ -12,7 +12,7 @@ import torch
 
 from eoh_esopt.models.checkpoint import write_adapted
 from eoh_esopt.models.digest import digest
-from eoh_esopt.models.vllm.extension import file_name
+from eoh_esopt.models.vllm.served_weights import file_name
 from operators.errors import UserError
 
 _DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}

@@ -7,7 +7,6 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby
 from pathlib import Path
@@ -19,16 +18,17 @@ from numpy.typing import NDArray
 from eoh_esopt.models import chat
 from eoh_esopt.models.checkpoint import stored_tensors
 from eoh_esopt.models.protocol import Reply, Request, Sampling
-from eoh_esopt.models.scopes import get_scope
+from eoh_esopt.models.scopes import Scope, get_scope
+from eoh_esopt.models.vllm.adapters import adapter_of, engine_settings
 from eoh_esopt.models.vllm.assemble import Assembly
+from eoh_esopt.models.vllm.wire import FUNCTION_ENDS, SEED_MASK
 from operators.errors import UserError
 from operators.records import Direction, Update
+from operators.update_fields import fields_of
 
 EXTENSION = "eoh_esopt.models.vllm.extension.EsWorkerExtension"
 TESTED = ("0.32",)
 _USUAL_SHARE, _LEAST_SHARE = 0.9, 0.25
-_STOPS = [f"\n{chr(code)}" for code in range(33, 127)]
-"""A reply that began inside a function ends at the first line that begins at column 0."""
 
 
 class VllmModel:
@@ -43,6 +43,7 @@ class VllmModel:
         max_model_len: context kept, in tokens; the model's own when None.
         tensor_parallel: over how many devices each layer is split.
         eager: no CUDA graphs; always so on a CPU.
+        rank: of low-rank noise, for which every reply of a batch has an adapter; None for full noise.
 
     Raises:
         UserError: vLLM is not installed, or cannot serve the model with movable weights.
@@ -59,15 +60,17 @@ class VllmModel:
         max_model_len: int | None = None,
         tensor_parallel: int = 1,
         eager: bool = False,
+        rank: int | None = None,
     ) -> None:
-        self._folder, self._scope, self._sampling, self._max_batch = folder, scope, sampling, max_batch
-        self._active = False
-        self._llm = _engine(folder, scope, dtype, max_batch, max_model_len, tensor_parallel, eager)
+        self._folder, self._sampling, self._max_batch = folder, sampling, max_batch
+        self._scope = get_scope(scope, rank)
+        self._adapters = 0
+        self._llm = _engine(folder, self._scope, dtype, max_batch, max_model_len, tensor_parallel, eager)
         self._tokenizer = self._llm.get_tokenizer()
         chat.check_chat_template(self._tokenizer, str(folder))
         self._context = int(self._llm.llm_engine.model_config.max_model_len)
         self._ends = chat.end_tokens(self._tokenizer, None)
-        facts = self._llm.collective_rpc("es_open", args=(str(folder), scope, "exact"))
+        facts = self._llm.collective_rpc("es_open", args=(str(folder), scope, "exact", rank))
         errors = [one["error"] for one in facts if "error" in one]
         if errors:
             self.close()
@@ -81,27 +84,23 @@ class VllmModel:
         return self._assembly.parameters
 
     def batches(self, requests: Sequence[Request]) -> list[list[int]]:
-        """Requests of one batch share a direction."""
-        groups = [list(group) for _, group in groupby(range(len(requests)), lambda i: requests[i].direction)]
+        """Requests of one batch share a direction; with low-rank noise all have any, or all have none."""
+        by_row = self._scope.rank is not None
+        kinds = [one.direction is None if by_row else one.direction for one in requests]
+        groups = [list(group) for _, group in groupby(range(len(requests)), kinds.__getitem__)]
         return [group[at : at + self._max_batch] for group in groups for at in range(0, len(group), self._max_batch)]
 
     def generate(self, requests: Sequence[Request]) -> list[Reply]:
         """The replies to one batch. The weights are restored whatever happens."""
-        directions = {request.direction for request in requests}
-        if len(directions) != 1:
-            raise ValueError(f"A batch takes one direction, not {len(directions)}.")
         texts = [chat.render(self._tokenizer, request.prompt, request.prefill) for request in requests]
         prompts = chat.encode(self._tokenizer, texts)
         rooms = [chat.room(len(prompt), self._context, self._sampling.max_new_tokens) for prompt in prompts]
         fits = [index for index, room in enumerate(rooms) if room]
         outputs: dict[int, Any] = {}
         if fits:
-            with self._under(directions.pop()):
-                written = self._llm.generate(
-                    [{"prompt_token_ids": prompts[index]} for index in fits],
-                    [self._params(requests[index], rooms[index]) for index in fits],
-                    use_tqdm=False,
-                )
+            with self._each_under([requests[index].direction for index in fits]) as adapters:
+                params = [self._params(requests[index], rooms[index]) for index in fits]
+                written = self._write([prompts[index] for index in fits], params, adapters)
             outputs = dict(zip(fits, written, strict=True))
         return [
             _reply(request, len(prompts[index]), outputs.get(index), chat.opening(texts[index]))
@@ -114,15 +113,17 @@ class VllmModel:
 
         params = SamplingParams(max_tokens=1, temperature=0.0, prompt_logprobs=0)
         [tokens] = chat.encode(self._tokenizer, [chat.render(self._tokenizer, prompt, "")])
-        with self._under(direction):
-            [output] = self._llm.generate([{"prompt_token_ids": tokens}], [params], use_tqdm=False)
+        with self._each_under([direction]) as adapters:
+            [output] = self._llm.generate(
+                [{"prompt_token_ids": tokens}], [params], lora_request=adapters, use_tqdm=False
+            )
         tokens = output.prompt_token_ids
         values = [entry[token].logprob for token, entry in zip(tokens[1:], output.prompt_logprobs[1:], strict=True)]
         return np.array(values, np.float32)
 
     def apply(self, update: Update) -> None:
         """Move the true weights, and the live ones with them."""
-        self._llm.collective_rpc("es_update", args=(asdict(update),))
+        self._llm.collective_rpc("es_update", args=(fields_of(update),))
         self._forget()
 
     def checksum(self) -> str:
@@ -148,7 +149,7 @@ class VllmModel:
             "parameters": self.parameters,
             "dtype": first["dtype"],
             "device": first["device"],
-            "scope": self._scope,
+            **self._scope.facts,
             "scope_elements": self._assembly.scope_elements,
             "restore": "exact",
             "extra_bytes": sum(one["extra_bytes"] for one in self._facts),
@@ -168,23 +169,53 @@ class VllmModel:
             top_p=self._sampling.top_p,
             top_k=self._sampling.top_k,
             max_tokens=room,
-            seed=request.seed & 0x7FFFFFFFFFFFFFFF,
-            stop=_STOPS if request.prefill else None,
+            seed=request.seed & SEED_MASK,
+            stop=list(FUNCTION_ENDS) if request.prefill else None,
             stop_token_ids=self._ends,
         )
 
+    def _write(self, prompts: Sequence[Sequence[int]], params: Sequence[Any], adapters: Sequence[Any]) -> list[Any]:
+        """vLLM's outputs. All requests wait before the first is begun: what runs beside what then never varies."""
+        self._llm.sleep(level=0)
+        try:
+            tokens = [{"prompt_token_ids": one} for one in prompts]
+            self._llm.enqueue(tokens, params, lora_request=adapters, use_tqdm=False)
+        finally:
+            self._llm.wake_up(tags=["scheduling"])
+        written: list[Any] = self._llm.wait_for_completion(use_tqdm=False)
+        return written
+
+    @contextmanager
+    def _each_under(self, directions: Sequence[Direction | None]) -> Iterator[list[Any]]:
+        """Each request under its direction, by an adapter of its own, which is given, or else all under the same."""
+        if self._scope.rank is None:
+            if len(set(directions)) != 1:
+                raise ValueError(f"A batch takes one direction, not {len(set(directions))}.")
+            with self._under(directions[0]):
+                yield [None] * len(directions)
+            return
+        distinct = list(dict.fromkeys(one for one in directions if one is not None))
+        adapters = {one: adapter_of(one, self._adapters + number) for number, one in enumerate(distinct, 1)}
+        self._adapters += len(distinct)
+        try:
+            self._forget()
+            yield [None if one is None else adapters[one] for one in directions]
+        finally:
+            for adapter in adapters.values():
+                self._llm.llm_engine.remove_lora(adapter.lora_int_id)
+
     @contextmanager
     def _under(self, direction: Direction | None) -> Iterator[None]:
-        if direction is None:
-            yield
-            return
+        """Under a direction, or the true weights. No activation of an earlier batch is met again either way."""
         try:
-            self._llm.collective_rpc("es_perturb", args=(direction.seed, direction.sigma))
+            if direction is not None:
+                self._llm.collective_rpc("es_perturb", args=(direction.seed, direction.sigma))
             self._forget()
             yield
         finally:
-            self._llm.collective_rpc("es_restore")
-            self._forget()
+            if direction is not None:
+                self._llm.collective_rpc("es_restore")
+                self._forget()
 
     def _forget(self) -> None:
         """Empty every cache of activations: they are of other weights now."""
@@ -210,7 +241,7 @@ def _reply(request: Request, prompt_tokens: int, output: Any, opening: str) -> R
 
 
 def _engine(
-    folder: Path, scope: str, dtype: str, max_batch: int, max_model_len: int | None, tensor_parallel: int, eager: bool
+    folder: Path, scope: Scope, dtype: str, max_batch: int, max_model_len: int | None, tensor_parallel: int, eager: bool
 ) -> Any:
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "2")
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
@@ -220,6 +251,7 @@ def _engine(
     except ImportError as error:
         raise UserError(f"vLLM is not installed ({error}). Install it: pip install 'eoh-esopt[vllm]'.") from error
     check_version()
+    adapters = {} if scope.rank is None else engine_settings(scope.rank, max_batch)
     try:
         return LLM(
             str(folder),
@@ -230,7 +262,8 @@ def _engine(
             enforce_eager=eager or not torch.cuda.is_available(),
             worker_extension_cls=EXTENSION,
             disable_log_stats=True,
-            **memory_share(folder, scope, tensor_parallel),
+            **memory_share(folder, scope.name, tensor_parallel),
+            **adapters,
         )
     except (ValueError, RuntimeError, OSError) as error:
         raise UserError(f"vLLM cannot serve {folder}: {error}") from error

@@ -10,14 +10,12 @@ import ipaddress
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from eoh_esopt.models.cache import cache_root
 from operators.errors import UserError
-from operators.records import Update
 
 PROTOCOL = 1
 """Raised when the routes or what they mean change."""
@@ -55,12 +53,6 @@ def hash_of(updates: Iterable[Mapping[str, Any]]) -> str:
     for update in updates:
         found = hash_after(found, update)
     return found
-
-
-def fields_of(update: Update) -> dict[str, Any]:
-    """An update as a message carries it."""
-    fields = asdict(update)
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
 
 
 def server_urls(text: str) -> tuple[str, ...]:

@@ -1,0 +1,34 @@
+"""How the threads of torch and numba wait for work."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import os, sys
+import eoh_esopt.models.weights
+print(os.environ["OMP_WAIT_POLICY"])
+"""
+
+
+@pytest.mark.parametrize(("chosen", "expected"), [(None, "passive"), ("active", "active")])
+def test_threads_sleep_unless_the_user_says_otherwise(chosen: str | None, expected: str) -> None:
+    """Spinning threads of one pool would keep the cores from the other's, so replies would take ten times as long."""
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    if chosen is not None:
+        environment["OMP_WAIT_POLICY"] = chosen
+    command = [sys.executable, "-c", PROGRAM]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [expected]
+
+
+def test_the_policy_is_set_before_torch_is_loaded() -> None:
+    """Set afterwards it has no effect, without a word."""
+    program = (
+        "import sys, eoh_esopt.models; sys.exit('torch' in sys.modules or 'numba.np.ufunc.omppool' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

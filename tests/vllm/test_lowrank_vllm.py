@@ -1,0 +1,141 @@
+"""Low-rank noise in vLLM: a population as adapters of one batch, and histories that mean the same everywhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from eoh_esopt.models.protocol import Request, Sampling
+from eoh_esopt.models.scopes import get_scope
+from eoh_esopt.models.selftest import self_test
+from eoh_esopt.models.transformers_model import TransformersModel
+from operators.records import Direction, Update
+
+PROMPT = "Write a Python function that adds two numbers. " * 12
+SIGMA = 5e-3
+DIRECTIONS = [Direction(2**64 - 5, SIGMA), Direction(7, SIGMA), Direction(7, -SIGMA)]
+UPDATE = Update(0, (3, 2**63 + 4, 5), (1.0, 0.0, 0.5), (1.0, -1.0, 0.2), 5e-2, 1e-3)
+
+
+@pytest.fixture(scope="module")
+def adapted(small_model: Path) -> Iterator[Any]:
+    """The small model in vLLM, with low-rank noise."""
+    from eoh_esopt.models.vllm.model import VllmModel
+
+    sampling = Sampling(temperature=0.8, max_new_tokens=24)
+    sizes: dict[str, Any] = {"max_model_len": 512, "max_batch": 8}
+    model = VllmModel(small_model, scope="full", sampling=sampling, dtype="bfloat16", rank=2, **sizes)
+    yield model
+    model.close()
+
+
+def requests(*directions: Direction | None, seed: int = 1) -> list[Request]:
+    return [Request(PROMPT, "", seed, direction) for direction in directions]
+
+
+def probe_in_place(model: Any, direction: Direction) -> Any:
+    """With the low-rank noise added to the weights themselves."""
+    with model._under(direction):
+        return model.probe(PROMPT, None)
+
+
+def test_the_same_matrices_are_moved_as_in_transformers(adapted: Any, small_model: Path) -> None:
+    """Else a history means other weights, and what rows run under is not what updates move."""
+    scope = get_scope("full", 2)
+    other = TransformersModel(small_model, scope=scope, sampling=Sampling(), dtype="bfloat16")
+    described, expected = adapted.describe(), other.describe()
+    for name in ("scope", "noise", "rank", "scope_elements", "parameters"):
+        assert described[name] == expected[name]
+    assert set(adapted._facts[0]["masters"]) == {tensor.name for tensor in other.weights.tensors}
+    assert adapted.checksum() == other.checksum()
+
+
+def test_an_adapter_does_what_its_direction_does_to_the_weights(adapted: Any) -> None:
+    """Else rewards are measured under other weights than the update assumes."""
+    plain = adapted.probe(PROMPT, None)
+    for direction in DIRECTIONS:
+        by_adapter, in_place = adapted.probe(PROMPT, direction), probe_in_place(adapted, direction)
+        error, effect = np.abs(by_adapter - in_place).mean(), np.abs(in_place - plain).mean()
+        assert error < 0.25 * effect, (error, effect)
+    assert np.array_equal(adapted.probe(PROMPT, None), plain)
+
+
+def test_adapters_move_the_logits_and_leave_the_weights(adapted: Any) -> None:
+    """Else nothing can be learnt, or what is left of a direction is learnt as the model's."""
+    before = adapted.checksum()
+    assert self_test(adapted, 1e-3, exact=True) > 0
+    assert adapted.checksum() == before
+    assert not adapted._llm.llm_engine.list_loras()
+
+
+def test_a_batch_holds_any_directions_and_replies_depend_on_them(adapted: Any) -> None:
+    """Else one direction is written after the other, or a reply is written under its neighbour's."""
+    asked = requests(*DIRECTIONS, *DIRECTIONS)
+    assert adapted.batches([*requests(None), *asked]) == [[0], [1, 2, 3, 4, 5, 6]]
+    replies = adapted.generate(asked)
+    assert replies[:3] == replies[3:]
+    assert len({reply.text for reply in replies}) == 3
+    assert adapted.generate(asked) == replies
+    assert adapted.generate(requests(*DIRECTIONS[::-1], *DIRECTIONS[::-1])) == replies[2::-1] * 2
+    assert adapted.generate(requests(None))[0].text not in {reply.text for reply in replies}
+
+
+def test_a_low_rank_update_gives_the_same_weights_as_in_transformers(adapted: Any, small_model: Path) -> None:
+    """Else what was learnt under vLLM can be used nowhere else. Runs last: it moves the weights for good."""
+    scope = get_scope("full", 2)
+    other = TransformersModel(small_model, scope=scope, sampling=Sampling(), dtype="bfloat16")
+    before = adapted.probe(PROMPT, DIRECTIONS[0])
+    adapted.apply(UPDATE)
+    other.apply(UPDATE)
+    assert adapted.checksum() == other.checksum()
+    assert not np.array_equal(adapted.probe(PROMPT, DIRECTIONS[0]), before)
+
+
+SETTINGS = {
+    "dtype": "float32",
+    "noise": "lowrank",
+    "temperature": 0,
+    "budget": 14,
+    "population": 1,
+    "directions": 6,
+    "max-new-tokens": 60,
+    "seed": 3,
+    "sigma": 0.006,
+    "sigma-final": 0.006,
+    "alpha": 0.01,
+}
+
+
+def call(*arguments: object) -> str:
+    """The standard output of a command in a process of its own."""
+    command = [sys.executable, "-m", "eoh_esopt", *map(str, arguments)]
+    environment = {**os.environ, "CI": "true", "OMP_WAIT_POLICY": "passive"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def search(backend: str, model: Path, out: Path) -> tuple[dict[str, Any], list[str]]:
+    """The history and the replies of a greedy run."""
+    settings = {**SETTINGS, "backend": backend, "model": model, "out": out}
+    call("run", "tsp_construct", *(part for name, value in settings.items() for part in (f"--{name}", value)))
+    events = [json.loads(line) for line in (out / "events.jsonl").read_text().splitlines()]
+    replies = [one["text"] for event in events if event["event"] == "replies" for one in event["candidates"]]
+    return json.loads((out / "history.json").read_text()), replies
+
+
+def test_a_search_with_adapters_writes_the_history_of_transformers(small_model: Path, tmp_path: Path) -> None:
+    """Else neither backend checks the other, and a vLLM run's weights cannot be made again without vLLM."""
+    (one, first), (two, second) = (search(name, small_model, tmp_path / name) for name in ("transformers", "vllm"))
+    assert first == second
+    assert one["updates"] == two["updates"] != []
+    assert one["final_checksum"] == two["final_checksum"] != one["base_checksum"]
+    assert "The weights equal the run's." in call("replay", tmp_path / "vllm")
