@@ -19,6 +19,7 @@ from eoh_esopt.engine.listener import BatchReport
 from eoh_esopt.reports.live import LiveListener
 from eoh_esopt.reports.summary import print_summary
 from operators.records import Candidate, Outcome, Skip, Status, Update
+from operators.update_fields import update_of
 
 
 def main(run: Path, picture: Path) -> None:
@@ -30,9 +31,7 @@ def main(run: Path, picture: Path) -> None:
         if event["event"] == "start":
             listener.on_start(event)
         elif event["event"] == "update":
-            names = ("seeds", "rewards", "weights")
-            lists = {name: tuple(event[name]) for name in names}
-            decision = Update(step=event["step"], alpha=event["alpha"], sigma=event["sigma"], **lists)
+            decision = update_of(event)
         elif event["event"] == "skip":
             decision = Skip(event["step"], event["reason"])
         elif event["event"] == "batch":

@@ -44,7 +44,6 @@ for command in (run, replay, export, evaluate, problem, model, serve, doctor):
 def main() -> None:
     """Entry point. Exit codes: 0 done, 1 a check failed or a defect of ours, 2 bad input, 130 interrupted."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # spinning threads slow numba and torch down on busy machines
     logging.getLogger("transformers").setLevel(logging.ERROR)
     try:
         sys.exit(cli.main(standalone_mode=False))

@@ -67,8 +67,8 @@ def is_version(name: str, function: str) -> bool:
 
 
 def defined(statement: ast.stmt) -> set[str]:
-    """Names of the functions that a top-level statement defines; a lambda or an alias counts."""
-    if isinstance(statement, FUNCTION):
+    """Names of the functions and classes that a top-level statement defines; a lambda or an alias counts."""
+    if isinstance(statement, _DEFINITIONS):
         return {statement.name}
     if isinstance(statement, ast.Assign) and isinstance(statement.value, (ast.Lambda, ast.Name, ast.Attribute)):
         return _targets(statement)

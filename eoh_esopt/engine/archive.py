@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from operators.records import Outcome, Proposal
+from operators.records import Direction, Outcome, Proposal
 
 
 class Archive:
@@ -56,12 +56,12 @@ def fair_outcomes(ids: Sequence[int], proposals: Sequence[Proposal], outcomes: S
     lower id says nothing about either. Within one direction only the first copy counts.
     """
     batch = set(ids)
-    credited: set[tuple[int, int]] = set()
+    credited: set[tuple[Direction, int]] = set()
     fair = []
     for candidate, proposal, outcome in zip(ids, proposals, outcomes, strict=True):
         origin = candidate if outcome.duplicate_of is None else outcome.duplicate_of
         if proposal.direction is not None and origin in batch:
-            key = (proposal.direction.seed, origin)
+            key = (proposal.direction, origin)
             outcome = replace(outcome, duplicate_of=origin if key in credited else None)
             credited.add(key)
         fair.append(outcome)

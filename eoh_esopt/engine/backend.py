@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from eoh_esopt.engine.config import ENDPOINTS, RunConfig
 from eoh_esopt.models.cassette import Cassette, CassetteModel
@@ -25,8 +26,10 @@ def load_model(config: RunConfig, notify: Callable[[str], None]) -> LanguageMode
         return _LOADERS[config.backend](config, notify)
     replay_only = config.backend in ENDPOINTS and config.base_url is None
     cassette = Cassette(Path(config.cassette), recording=not replay_only)
-    settings = {"sampling": asdict(config.sampling), "scope": config.scope, "restore": config.restore}
-    settings["dtype"] = config.dtype
+    settings: dict[str, Any] = {name: getattr(config, name) for name in ("scope", "restore", "dtype")}
+    settings["sampling"] = asdict(config.sampling)
+    if config.lowrank is not None:  # cassettes of full noise stay as they were
+        settings["lowrank"] = config.lowrank
     return CassetteModel(_LOADERS[config.backend](config, notify), cassette, settings)
 
 
@@ -38,7 +41,7 @@ def _transformers(config: RunConfig, notify: Callable[[str], None]) -> LanguageM
     notify(f"Loading {folder.name}")
     return TransformersModel(
         folder,
-        scope=get_scope(config.scope),
+        scope=get_scope(config.scope, config.lowrank),
         sampling=config.sampling,
         restore=config.restore,
         dtype=config.dtype,
@@ -59,6 +62,7 @@ def _vllm(config: RunConfig, notify: Callable[[str], None]) -> LanguageModel:
         dtype=config.dtype,
         max_batch=config.max_batch,
         tensor_parallel=config.tensor_parallel,
+        rank=config.lowrank,
     )
 
 

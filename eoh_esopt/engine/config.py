@@ -10,15 +10,21 @@ from typing import Any
 
 from eoh_esopt.models.endpoint import FROZEN, normalise_url
 from eoh_esopt.models.protocol import Sampling
-from eoh_esopt.models.scopes import get_scope
+from eoh_esopt.models.scopes import NOISES, get_scope
 from eoh_esopt.models.vllm.wire import server_urls
-from eoh_esopt.models.weights import RESTORE_MODES
+from eoh_esopt.models.weights import check_restore
 from operators.errors import UserError
+from operators.lowrank import DEFAULT_RANK
+from operators.momentum import momentum
 from operators.search import PREFILLS
+from operators.shaping import SHAPINGS
 
 BACKENDS = ("transformers", "vllm", "served", "openai")
 ENDPOINTS = ("openai",)
 """Backends that somebody else serves: their weights stay as they are, and replies cannot be begun for them."""
+
+LOWRANK_BACKENDS = ("transformers", "vllm")
+"""Backends that write every reply of a batch under its own low-rank direction."""
 
 MOVABLE = frozenset({"base_url", "request_timeout", "servers"})
 """Settings that may change when a run is resumed: where a server is and how long it may take."""
@@ -51,11 +57,17 @@ class RunConfig:
         alpha: learning rate; None for the scope's default.
         reward: one of `REWARDS`; None for graded below a billion parameters, else the paper's.
         scope: which weights the directions move.
-        restore: how a direction is taken back.
+        noise: kind of noise: full (the paper's) or lowrank.
+        rank: of low-rank noise; None for its default, and for full noise.
+        restore: how a direction is taken back, see `eoh_esopt.models.weights`.
         dtype: of the live weights.
         prefill: how far replies are begun, see `operators.search.PREFILLS`; None for what suits the model's size.
         sampling: how tokens are drawn.
         shuffle_rewards: the control: rewards dealt out to the directions at random.
+        shaping: how rewards become weights, see `operators.shaping.SHAPINGS`.
+        antithetic: whether directions come in pairs of opposite sign; their number must be even then.
+        momentum: share of the last step that the next one keeps, in [0, 1); 0 for none.
+        adaptive_sigma: whether sigma moves off its schedule by the share of signal in the rewards.
         timeout: wall-clock limit of one evaluation, in seconds.
         isolation: best, required or none.
         max_batch: most rows generated at once.
@@ -96,15 +108,21 @@ class RunConfig:
     base_url: str | None = None
     cassette: str | None = None
     request_timeout: float = 120.0
+    shaping: str = "z-score"
+    antithetic: bool = False
+    momentum: float = 0.0
+    adaptive_sigma: bool = False
+    noise: str = "full"
+    rank: int | None = None
 
     def __post_init__(self) -> None:
         _choice("method", self.method, METHODS)
         _choice("reward", self.reward, (None, *REWARDS))
         _choice("prefill", self.prefill, (None, *PREFILLS))
-        _choice("restore", self.restore, RESTORE_MODES)
         _choice("backend", self.backend, BACKENDS)
         _choice("isolation", self.isolation, ("best", "required", "none"))
-        get_scope(self.scope)
+        self._check_noise()
+        check_restore(self.restore, get_scope(self.scope, self.lowrank))
         for name in ("population", "directions", "samples_per_direction", "max_batch", "tensor_parallel"):
             _at_least(name, getattr(self, name), 1)
         _at_least("seed", self.seed, 0)
@@ -114,6 +132,7 @@ class RunConfig:
             _seconds(name, getattr(self, name))
         self._check_engine()
         self._check_endpoint()
+        self._check_variants()
         if self.learns and self.directions < 2:
             raise UserError(f"An update needs at least 2 directions, not {self.directions}.")
         if self.budget < self.learning_batch:
@@ -137,6 +156,32 @@ class RunConfig:
                 "Start one by: eoh-esopt serve --model MODEL"
             )
 
+    def _check_noise(self) -> None:
+        _choice("noise", self.noise, NOISES)
+        if self.rank is None:
+            pass
+        elif self.noise == "full":
+            raise UserError("--rank belongs to --noise lowrank: full noise has none.")
+        else:
+            _at_least("rank", self.rank, 1)
+        if self.noise == "lowrank" and self.backend not in LOWRANK_BACKENDS:
+            raise UserError(
+                f"Low-rank noise does not exist for --backend {self.backend}: use {' or '.join(LOWRANK_BACKENDS)}."
+            )
+
+    def _check_variants(self) -> None:
+        _choice("shaping", self.shaping, tuple(SHAPINGS))
+        momentum(self.momentum)
+        if self.learns and self.antithetic and self.directions % 2:
+            raise UserError(
+                f"--antithetic takes directions in pairs, and {self.directions} is odd: give an even --directions."
+            )
+        if self.learns and self.adaptive_sigma and self.samples_per_direction < 2:
+            raise UserError(
+                "--adaptive-sigma compares the samples of one direction, so it needs at least 2 "
+                f"--samples-per-direction, not {self.samples_per_direction}."
+            )
+
     def _check_endpoint(self) -> None:
         if self.base_url is not None:
             normalise_url(self.base_url)
@@ -153,6 +198,11 @@ class RunConfig:
                 f"--backend {self.backend} needs the address of an endpoint by --base-url, such as "
                 "http://localhost:8000, or recorded replies by --cassette."
             )
+
+    @property
+    def lowrank(self) -> int | None:
+        """The rank of low-rank noise; None for full noise."""
+        return None if self.noise == "full" else self.rank or DEFAULT_RANK
 
     @property
     def learns(self) -> bool:
@@ -191,11 +241,12 @@ class RunConfig:
 
         A model of unknown size counts as a large one.
         """
-        scope = get_scope(self.scope)
+        scope = get_scope(self.scope, self.lowrank)
         parameters = SMALL_MODEL if parameters is None else parameters
         small = parameters < SMALL_MODEL
         return replace(
             self,
+            rank=self.lowrank,
             sigma=scope.sigma[0] if self.sigma is None else self.sigma,
             sigma_final=scope.sigma[1] if self.sigma_final is None else self.sigma_final,
             alpha=scope.alpha if self.alpha is None else self.alpha,

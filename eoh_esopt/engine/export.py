@@ -81,6 +81,7 @@ def export(
                 command=command,
                 search=describe_search(history_file(source).parent),
                 files={path.name: sha256_of(path) for path in sorted(folder.glob("*.safetensors"))},
+                rank=history.rank,
             )
             (folder / CARD).write_text(card.text(), encoding="utf-8")
     except OSError as error:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from eoh_esopt.engine.events import HISTORY
 from operators.errors import UserError
+from operators.lowrank import LOWRANK_VERSION
 from operators.noise import NOISE_VERSION
 from operators.records import Update
+from operators.update_fields import fields_of, update_of
 
 FORMAT = 1
+_KINDS = (("full", None), ("lowrank", LOWRANK_VERSION))
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class History:
         dtype: of the live weights.
         updates: in the order they were applied.
         final_checksum: sha256 of the true weights after the last update; None while the run goes on.
+        rank: of low-rank noise; None for full noise.
     """
 
     model: str
@@ -36,10 +40,14 @@ class History:
     dtype: str
     updates: tuple[Update, ...] = ()
     final_checksum: str | None = None
+    rank: int | None = None
 
     def to_json(self) -> str:
-        """The file's text."""
-        return json.dumps({"format": FORMAT, "noise_version": NOISE_VERSION, **asdict(self)}, indent=1) + "\n"
+        """The file's text. Full noise is not named: files of releases that knew no other stay as they are."""
+        fields = {**asdict(replace(self, updates=())), "updates": [fields_of(update) for update in self.updates]}
+        rank = fields.pop("rank")
+        noise = {} if rank is None else {"noise": "lowrank", "lowrank_version": LOWRANK_VERSION, "rank": rank}
+        return json.dumps({"format": FORMAT, "noise_version": NOISE_VERSION, **noise, **fields}, indent=1) + "\n"
 
 
 def history_file(path: Path) -> Path:
@@ -64,19 +72,15 @@ def load_history(path: Path) -> History:
                 f"{NOISE_VERSION}: its weights cannot be made again here. Use the release that made it."
             )
         del fields["noise_version"]
-        updates = tuple(
-            Update(
-                step=one["step"],
-                seeds=tuple(one["seeds"]),
-                rewards=tuple(one["rewards"]),
-                weights=tuple(one["weights"]),
-                alpha=one["alpha"],
-                sigma=one["sigma"],
+        kind = fields.pop("noise", "full"), fields.pop("lowrank_version", None)
+        if kind not in _KINDS:
+            raise UserError(
+                f"{file} was made with noise {kind[0]!r}, version {kind[1]}, which this release does not know. Use the "
+                "release that made it."
             )
-            for one in fields.pop("updates")
-        )
-        if any(not len(one.seeds) == len(one.rewards) == len(one.weights) for one in updates):
-            raise ValueError("an update has not as many weights as directions")
+        if (type(fields.get("rank")) is int and fields["rank"] >= 1) != (kind[0] == "lowrank"):
+            raise ValueError(f"rank {fields.get('rank')!r} does not go with noise {kind[0]!r}")
+        updates = tuple(update_of(one) for one in fields.pop("updates"))
         return History(**fields, updates=updates)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{file} is no history: {error!r}. Restore it from a copy.") from error

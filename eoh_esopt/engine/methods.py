@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from eoh_esopt.engine.config import RunConfig
 from operators import rewards
+from operators.adaptation import signal_seeking
 from operators.evolution_strategy import EvolutionStrategy
 from operators.schedules import cosine
 from operators.search import Operator, search_operators
-from operators.shaping import shuffled, z_score
+from operators.shaping import SHAPINGS, shuffled
 from operators.task import Task
 
 
@@ -22,21 +23,30 @@ def operators_of(config: RunConfig, task: Task) -> dict[str, Operator]:
     operators: dict[str, Operator] = dict(search_operators(task, prefill=config.prefill))
     if config.learns:
         for name in ("i1",) if config.samples else ("m1", "m2"):
-            operators[name] = _learning(config, operators[name])
+            operators[name] = learning(config, operators[name])
     return operators
 
 
-def _learning(config: RunConfig, inner: Operator) -> EvolutionStrategy:
+def learning(config: RunConfig, inner: Operator) -> EvolutionStrategy:
+    """An operator that the model learns from.
+
+    Args:
+        config: settings with every default filled in.
+        inner: what writes its proposals.
+    """
     assert config.sigma is not None
     assert config.sigma_final is not None
     assert config.alpha is not None
     assert config.reward is not None
     paper = rewards.sample if config.samples else rewards.paper
+    shaping = SHAPINGS[config.shaping]
     return EvolutionStrategy(
         inner=inner,
         reward={"graded": rewards.graded, "paper": paper, "ordered": rewards.ordered}[config.reward],
         sigma=cosine(config.sigma, config.sigma_final, config.generations),
         alpha=config.alpha,
         samples_per_direction=config.samples_per_direction,
-        shaping=shuffled(z_score) if config.shuffle_rewards else z_score,
+        shaping=shuffled(shaping) if config.shuffle_rewards else shaping,
+        antithetic=config.antithetic,
+        adapt=signal_seeking() if config.adaptive_sigma else None,
     )

@@ -9,6 +9,7 @@ from eoh_esopt.engine.events import Event
 from eoh_esopt.models.protocol import Reply, Request
 from operators.errors import UserError
 from operators.records import Outcome, Skip, Status, Update
+from operators.update_fields import fields_of
 
 
 def outcome_fields(outcome: Outcome) -> dict[str, Any]:
@@ -92,17 +93,18 @@ class Recorded:
         event = self._decisions.get(decision.step)
         if event is None:
             return False
-        same = (
-            event.get("reason") == decision.reason
-            if isinstance(decision, Skip)
-            else (event.get("seeds"), event.get("weights")) == (list(decision.seeds), list(decision.weights))
-        )
+        same = event.get("reason") == decision.reason if isinstance(decision, Skip) else _moves_alike(event, decision)
         if not same:
             raise UserError(
                 f"The log's update {decision.step} is not the one that its outcomes lead to. "
                 "Resume the run with the release that began it, or begin a new one."
             )
         return True
+
+
+def _moves_alike(event: Event, update: Update) -> bool:
+    fields = fields_of(update)
+    return all(event.get(name) == fields.get(name) for name in ("seeds", "weights", "inherited"))
 
 
 def _outcome(event: Event) -> Outcome:

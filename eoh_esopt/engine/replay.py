@@ -12,6 +12,7 @@ from eoh_esopt.models.progress import console_progress
 from eoh_esopt.models.protocol import Sampling
 from eoh_esopt.models.scopes import get_scope
 from eoh_esopt.models.transformers_model import TransformersModel
+from eoh_esopt.models.weights import drifts
 from operators.errors import UserError
 from operators.records import Update
 
@@ -56,7 +57,7 @@ def replay_history(
         folder = resolve(name, progress=bar)
     model = TransformersModel(
         folder,
-        scope=get_scope(history.scope),
+        scope=get_scope(history.scope, history.rank),
         sampling=Sampling(max_new_tokens=1),
         restore=history.restore,
         dtype=history.dtype,
@@ -72,7 +73,7 @@ def replay_history(
     checksum = model.checksum()
     if history.final_checksum is None:
         return Adapted(model, checksum, "The run is not finished: these are its weights so far.")
-    if checksum != history.final_checksum and history.restore == "exact":
+    if checksum != history.final_checksum and not drifts(history.restore):
         raise UserError(
             f"Replay gave weights {checksum[:12]}, and the run ended with {history.final_checksum[:12]}: "
             "the history or the model is damaged. Restore the run's folder from a copy."

@@ -7,7 +7,7 @@ import platform
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
@@ -17,18 +17,21 @@ import torch
 
 from eoh_esopt.engine import events
 from eoh_esopt.engine.backend import load_model
+from eoh_esopt.engine.batches import Batches, Parts
 from eoh_esopt.engine.config import MOVABLE, RunConfig, load_config
 from eoh_esopt.engine.history import History
 from eoh_esopt.engine.listener import Listener
 from eoh_esopt.engine.methods import operators_of
 from eoh_esopt.engine.recorded import Recorded
-from eoh_esopt.engine.search import Parts, Search
+from eoh_esopt.engine.search import Search
 from eoh_esopt.models.protocol import LanguageModel
 from eoh_esopt.models.selftest import self_test
+from eoh_esopt.models.weights import drifts
 from eoh_esopt.sandbox.evaluator import Evaluator
 from eoh_esopt.sandbox.limits import Limits
 from eoh_esopt.sandbox.spec import ProblemSpec
 from operators.errors import UserError
+from operators.momentum import momentum
 from problems.base import Problem
 from problems.references import ceiling_of, references
 
@@ -49,7 +52,7 @@ def start(config: RunConfig, out: Path, *, workers: int, listener: Listener, not
     events.check_new(out)
     with (
         _sandbox(config, workers) as evaluator,
-        _loaded(config, notify) as (model, config),
+        loaded(config, notify) as (model, config),
         events.claim(out, new=True),
     ):
         events.write_atomically(out / events.CONFIG, config.to_json())
@@ -75,21 +78,34 @@ def resume(
         if earlier and earlier[-1]["event"] == "end":
             notify(f"The run in {out} is finished: there is nothing to go on with.")
             return {name: value for name, value in earlier[-1].items() if name != "event"}
-        with _sandbox(config, workers) as evaluator, _loaded(config, notify) as (model, _):
+        with _sandbox(config, workers) as evaluator, loaded(config, notify) as (model, _):
             return _work(config, out, model, evaluator, listener, notify)
 
 
 @contextmanager
-def _loaded(config: RunConfig, notify: Notify) -> Iterator[tuple[LanguageModel, RunConfig]]:
-    """The model of a run, tested, and the settings with the defaults that depend on it filled in."""
+def loaded(config: RunConfig, notify: Notify) -> Iterator[tuple[LanguageModel, RunConfig]]:
+    """The model of a run, tested, and the settings with the defaults that depend on it filled in.
+
+    Raises:
+        UserError: the model cannot be loaded, reached or perturbed.
+    """
     with closing(load_model(config, notify)) as model:
-        config = config.resolved(model.parameters)
-        if config.learns:
-            assert config.sigma is not None
-            change = self_test(model, config.sigma, exact=config.restore == "exact")
-            back = "the same bits" if config.restore == "exact" else "nearly the same weights"
-            notify(f"Self-test passed: a direction moves the logits by up to {change:.3g}, a revert brings back {back}")
-        yield model, config
+        yield model, tested(model, config, notify)
+
+
+def tested(model: LanguageModel, config: RunConfig, notify: Notify) -> RunConfig:
+    """The settings with the defaults that depend on the model filled in; a model that is to learn is tested first.
+
+    Raises:
+        UserError: the model cannot be perturbed.
+    """
+    config = config.resolved(model.parameters)
+    if config.learns:
+        assert config.sigma is not None
+        change = self_test(model, config.sigma, exact=not drifts(config.restore))
+        back = "nearly the same weights" if drifts(config.restore) else "the same bits"
+        notify(f"Self-test passed: a direction moves the logits by up to {change:.3g}, a revert brings back {back}")
+    return config
 
 
 def _spec(config: RunConfig) -> ProblemSpec:
@@ -111,22 +127,17 @@ def _work(
     _check_base(earlier, base, out)
     clock = _clock(earlier)
     with events.open_log(out) as log:
-        facts = log.append(
-            "resume" if earlier else "start",
-            time=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            config=asdict(config),
-            model=model.describe(),
-            base_checksum=base,
-            isolation=evaluator.isolation_level,
-            **_facts(problem),
-            machine=machine(),
-        )
+        kind, isolation = "resume" if earlier else "start", evaluator.isolation_level
+        facts = note_start(log, kind, config, model, base, isolation=isolation, **_facts(problem))
         listener.on_start(facts)
         description = model.describe()
-        history = History(config.model, base, config.scope, config.restore, description["dtype"])
+        history = History(
+            config.model, base, config.scope, config.restore, description["dtype"], rank=config.lowrank
+        )
         parts = Parts(
             task=problem.task,
             operators=operators_of(config, problem.task),
+            momentum=momentum(config.momentum),
             model=model,
             evaluator=evaluator,
             log=log,
@@ -136,11 +147,7 @@ def _work(
         )
         search = Search(config, parts, history)
         search.run()
-        summary = _summary(search, model, facts, clock())
-        final = replace(search.history, final_checksum=summary["weights_after"])
-        log.write_file(events.HISTORY, final.to_json())
-        log.write_file(events.SUMMARY, json.dumps(summary, indent=1) + "\n")
-        log.append("end", **summary)  # last, so that a run that is called finished has all its files
+        summary = note_end(log, search, model, facts, clock())
     listener.on_end(summary)
     return summary
 
@@ -162,11 +169,12 @@ def _check_settings(earlier: list[events.Event], config: RunConfig, out: Path) -
         return
     if earlier[0]["event"] != "start":
         raise UserError(f"{out / events.EVENTS} does not begin with a run's start. Restore the file from a copy.")
-    began, now = earlier[0]["config"], asdict(config)
+    defaults = {one.name: one.default for one in fields(RunConfig)}  # of settings that older runs did not have
+    began, now = {**defaults, **earlier[0]["config"]}, asdict(config)
     for name in now.keys() - MOVABLE:
-        if began.get(name) != now[name]:
+        if began[name] != now[name]:
             raise UserError(
-                f"{out / events.CONFIG} has {name} {now[name]!r}, but the run began with {began.get(name)!r}. "
+                f"{out / events.CONFIG} has {name} {now[name]!r}, but the run began with {began[name]!r}. "
                 "Put it back, or begin a new run with --out."
             )
 
@@ -186,17 +194,54 @@ def _clock(earlier: list[events.Event]) -> Callable[[], float]:
     return lambda: before + time.monotonic() - began
 
 
-def _summary(search: Search, model: LanguageModel, facts: events.Event, seconds: float) -> dict[str, Any]:
-    best = search.population[0]
+def note_start(
+    log: events.EventLog, kind: str, config: RunConfig, model: LanguageModel, base: str, **facts: Any
+) -> events.Event:
+    """Log what a search begins with.
+
+    Args:
+        kind: "start" or "resume".
+        base: checksum of the weights.
+        facts: of the problem and of how it is evaluated.
+    """
+    return log.append(
+        kind,
+        time=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        config=asdict(config),
+        model=model.describe(),
+        base_checksum=base,
+        **facts,
+        machine=machine(),
+    )
+
+
+def note_end(
+    log: events.EventLog, search: Batches, model: LanguageModel, facts: events.Event, seconds: float
+) -> dict[str, Any]:
+    """Write the files of a search that has ended, and log its end.
+
+    Returns:
+        The summary; "best" is None where no candidate was valid.
+    """
+    summary = _summary(search, model, facts, seconds)
+    final = replace(search.history, final_checksum=summary["weights_after"])
+    log.write_file(events.HISTORY, final.to_json())
+    log.write_file(events.SUMMARY, json.dumps(summary, indent=1) + "\n")
+    log.append("end", **summary)  # last, so that a run that is called finished has all its files
+    return summary
+
+
+def _summary(search: Batches, model: LanguageModel, facts: events.Event, seconds: float) -> dict[str, Any]:
+    best = asdict(search.population[0]) if search.population else {}
     return {
-        "best": {"id": best.id, "operator": best.operator, "idea": best.idea, "objective": best.objective},
+        "best": {name: best[name] for name in ("id", "operator", "idea", "objective")} if best else None,
         **{name: facts[name] for name in ("measure", "maximise", "references", "ceiling")},
         "ledger": search.ledger.as_dict(),
         "weights_before": facts["base_checksum"],
         "weights_after": model.checksum(),
         "drift": model.drift(),
         "seconds": round(seconds, 1),
-        "seed": facts["config"]["seed"],
+        **{name: facts["config"][name] for name in ("seed", "noise", "rank")},
     }
 
 

@@ -12,9 +12,10 @@ def batch_stream(seed: int, generation: int, operator: str, purpose: str) -> np.
     return np.random.Generator(np.random.Philox(_entropy(f"{seed}/{generation}/{operator}/{purpose}")))
 
 
-def reply_seed(seed: int, candidate: int) -> int:
-    """64-bit seed of the sampling of one candidate's reply."""
-    return _entropy(f"{seed}/reply/{candidate}") % 2**64
+def reply_seed(seed: int, candidate: int, attempt: int = 0) -> int:
+    """64-bit seed of the sampling of one candidate's reply; further attempts at the same candidate have their own."""
+    place = f"{candidate}" if attempt == 0 else f"{candidate}/{attempt}"
+    return _entropy(f"{seed}/reply/{place}") % 2**64
 
 
 def _entropy(place: str) -> int:

@@ -151,10 +151,25 @@ def headline(facts: dict[str, Any]) -> Iterator[str]:
             f"{config['sigma_final']:g}, alpha {config['alpha']:g}, {config['directions']} directions x "
             f"{config['samples_per_direction']} samples, reward {config['reward']}"
             + (" SHUFFLED (control)" if config["shuffle_rewards"] else "")
+            + "".join(f", {name}" for name in _variants(config))
         )
     yield f"sandbox: {facts['isolation']}"
     if facts["event"] == "resume":
         yield "resumed: what the log holds is taken from it"
+
+
+def _variants(config: dict[str, Any]) -> Iterator[str]:
+    """What differs from the paper's update; runs of earlier releases do not speak of it."""
+    if config.get("noise", "full") != "full":
+        yield f"{config['noise']} noise of rank {config['rank']}"
+    if config.get("shaping", "z-score") != "z-score":
+        yield f"shaping {config['shaping']}"
+    if config.get("antithetic"):
+        yield "antithetic pairs"
+    if config.get("momentum"):
+        yield f"momentum {config['momentum']:g}"
+    if config.get("adaptive_sigma"):
+        yield "adaptive sigma"
 
 
 def _size(parameters: int | None) -> str:

@@ -35,6 +35,8 @@ def print_summary(folder: Path, summary: dict[str, Any], console: Console | None
     console.print(
         f"updates applied {ledger['updates']}, skipped {ledger['skips']}; {summary['seconds'] / 60:.1f} minutes"
     )
+    if summary.get("rank") is not None:
+        console.print(f"directions with {summary['noise']} noise of rank {summary['rank']}, not the paper's full noise")
     console.print(f"weights {summary['weights_before'][:16]} before, {summary['weights_after'][:16]} after")
     if summary.get("drift"):
         console.print(f"drift of the weights {summary['drift']:.3g} (root mean square), from restore mode 'subtract'")

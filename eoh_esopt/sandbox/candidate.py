@@ -107,11 +107,11 @@ def decide(problem: Problem, code: str, progress: Progress, chosen: Sequence[int
 
 
 def _decide_on(problem: Problem, function: Function, index: int) -> Decisions:
-    _seed(problem.seed(index))
+    seed_generators(problem.seed(index))
     return as_decisions(problem.solve(problem.instances[index], function), problem.name)
 
 
-def _seed(seed: int) -> None:
+def seed_generators(seed: int) -> None:
     """Start the global generators, which candidates use."""
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002
@@ -134,7 +134,7 @@ def load(code: str, task: Task) -> Callable[..., object]:
         raise Failure(Status.SYNTAX, "nested too deeply") from None
     module = types.ModuleType("candidate")
     sys.modules["candidate"] = module
-    _seed(EVALUATION_SEED)
+    seed_generators(EVALUATION_SEED)
     exec(compiled, module.__dict__)
     function = _find(vars(module), task.function)
     _check_arguments(function, (task.arguments, *task.other_arguments))

@@ -20,6 +20,7 @@ from typing import Any
 
 from eoh_esopt.sandbox import isolation, verdict
 from eoh_esopt.sandbox.client import Job, Worker, WorkerGone
+from eoh_esopt.sandbox.feed import Feed
 from eoh_esopt.sandbox.isolation import Layer
 from eoh_esopt.sandbox.limits import Limits
 from eoh_esopt.sandbox.spec import ProblemSpec
@@ -101,15 +102,18 @@ class Evaluator:
         Raises:
             RuntimeError: another iteration is under way, or the evaluator is closed.
         """
-        jobs: deque[Job] = deque()
-        refused = []
-        for index, code in enumerate(codes):
-            source, refusal = _encode(code)
-            if refusal:
-                refused.append((index, Outcome(Status.SYNTAX, detail=refusal)))
-            else:
-                jobs.append(Job(index, source))
-        yield from self._run(refused, jobs)
+        yield from self._run(*_admit(codes, 0))
+
+    def evaluate_arriving(self, feed: Feed) -> Iterator[tuple[int, Outcome]]:
+        """As `evaluate`, of candidates that come while others run: each goes to the first worker that is free.
+
+        Ends when the feed is closed and all have an outcome, or when it is dropped: that kills what still runs. The
+        positions are those in which the candidates came.
+
+        Raises:
+            RuntimeError: as `evaluate`.
+        """
+        yield from self._run([], deque(), feed)
 
     def evaluate_each(self, code: str) -> Iterator[tuple[int, Outcome]]:
         """Evaluate one candidate on each instance by itself; yields (instance, outcome) as each one finishes.
@@ -139,19 +143,28 @@ class Evaluator:
             os.close(self._wake)
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _run(self, refused: list[tuple[int, Outcome]], waiting: deque[Job]) -> Iterator[tuple[int, Outcome]]:
+    def _run(
+        self, refused: list[tuple[int, Outcome]], waiting: deque[Job], feed: Feed | None = None
+    ) -> Iterator[tuple[int, Outcome]]:
         if self._evaluating or not self._slots:
             raise RuntimeError("The evaluator is " + ("in use by another iteration." if self._slots else "closed."))
         self._evaluating = True
+        arrived = 0
         try:
             yield from refused
-            while waiting or self._scores or self._busy():
+            while self._unfinished(waiting, feed):
+                if feed is not None:
+                    codes = feed.take()
+                    refused, jobs = _admit(codes, arrived)
+                    arrived += len(codes)
+                    waiting.extend(jobs)
+                    yield from refused
                 for slot in range(len(self._slots)):
                     worker = self._slots[slot]
                     room = len(self._scores) < _SCORES_PER_WORKER * len(self._slots)
                     if waiting and room and (worker is None or worker.job is None):
                         yield from self._assign(slot, waiting)
-                yield from self._collect(waiting)
+                yield from self._collect(waiting, feed)
         finally:
             self._evaluating = False
             for slot, busy in enumerate(self._slots):
@@ -160,6 +173,11 @@ class Evaluator:
             for score in self._scores:
                 score.cancel()
             self._scores.clear()
+
+    def _unfinished(self, waiting: deque[Job], feed: Feed | None) -> bool:
+        if feed is not None and feed.dropped:
+            return False
+        return bool(waiting or self._scores or self._busy() or (feed is not None and feed.open))
 
     def _busy(self) -> dict[Worker, Job]:
         return {worker: worker.job for worker in self._slots if worker is not None and worker.job is not None}
@@ -177,13 +195,14 @@ class Evaluator:
             self._discard(slot)
             yield from _retry(job, str(error), waiting)
 
-    def _collect(self, waiting: deque[Job]) -> Iterator[tuple[int, Outcome]]:
-        """Wait until a worker reports or is overdue, or a score is there, and deal with all that are."""
+    def _collect(self, waiting: deque[Job], feed: Feed | None) -> Iterator[tuple[int, Outcome]]:
+        """Wait until a worker reports or is overdue, a score or a new candidate is there, and deal with what is."""
         busy = self._busy()
-        if not busy and not self._scores:
+        arriving = [feed] if feed is not None and feed.open else []
+        if not busy and not self._scores and not arriving:
             return
         timeout = max(0.0, min(job.deadline for job in busy.values()) - time.monotonic()) if busy else None
-        sources: list[Any] = [*busy, self._scored]
+        sources: list[Any] = [*busy, self._scored, *arriving]
         ready = set(select.select(sources, [], [], timeout)[0])
         for worker, job in busy.items():
             try:
@@ -261,6 +280,18 @@ def _demand(mode: str, layers: list[Layer]) -> None:
             f"Isolation is required, but this host does not offer {reasons}. "
             "Use a newer kernel (6.7 or later), or choose isolation 'best'."
         )
+
+
+def _admit(codes: Sequence[str], first: int) -> tuple[list[tuple[int, Outcome]], deque[Job]]:
+    """Outcomes of the sources that are refused, and jobs for the others; `first` is the first one's position."""
+    refused, jobs = [], deque[Job]()
+    for index, code in enumerate(codes, first):
+        source, refusal = _encode(code)
+        if refusal:
+            refused.append((index, Outcome(Status.SYNTAX, detail=refusal)))
+        else:
+            jobs.append(Job(index, source))
+    return refused, jobs
 
 
 def _encode(code: str) -> tuple[bytes, str]:

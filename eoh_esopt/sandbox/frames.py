@@ -95,3 +95,31 @@ def read(fd: int) -> tuple[Any, memoryview] | None:
             return None
         data += chunk
     return unpack(data)
+
+
+class Reader:
+    """The frames of ours that come through a pipe in which several may wait.
+
+    Args:
+        fd: the pipe's end.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._data = bytearray()
+
+    def receive(self) -> list[tuple[Any, memoryview]]:
+        """Read what is there, blocking while there is nothing; the frames that are whole by then.
+
+        Raises:
+            EOFError: the other end is closed.
+        """
+        chunk = os.read(self._fd, 1 << 20)
+        if not chunk:
+            raise EOFError
+        self._data += chunk
+        whole = []
+        while (total := size(self._data)) is not None and len(self._data) >= total:
+            whole.append(unpack(bytes(self._data[:total])))
+            del self._data[:total]
+        return whole

@@ -203,8 +203,12 @@ def _attempt(action: Callable[[], None]) -> str:
     return why or ("" if status == 0 else f"a trial ended with status {status}")
 
 
-def leave_descriptors(answer: int, ruleset: int | None) -> None:
-    """Point 0, 1, 2 at nothing, move the answer to `ANSWER_FD` and the rules to the next, close the rest."""
+def leave_descriptors(answer: int, ruleset: int | None) -> int:
+    """Point 0, 1, 2 at nothing, move the answer to `ANSWER_FD` and the rules to the next, close the rest.
+
+    Returns:
+        Where the answer goes from now on.
+    """
     null = os.open(os.devnull, os.O_RDWR)
     kept = [null, null, null, answer, *([] if ruleset is None else [ruleset])]
     # First out of the way of the places they go to.
@@ -212,6 +216,7 @@ def leave_descriptors(answer: int, ruleset: int | None) -> None:
     for place, fd in enumerate(parked):
         os.dup2(fd, place, inheritable=False)
     os.closerange(len(kept), os.sysconf("SC_OPEN_MAX"))
+    return ANSWER_FD
 
 
 def _limit(plan: Plan) -> None:

@@ -54,10 +54,19 @@ def judge(
         UserError: the problem's own `score` is wrong.
     """
     chosen = range(len(problem.instances)) if chosen is None else chosen
+    calls = max(int(report.get("calls", 0)), 0)
+    calls = calls if problem.n_calls is None else min(calls, problem.n_calls)
+    return without_answer(report, calls, limits) or _answer(body, calls, problem, chosen)
+
+
+def without_answer(report: Mapping[str, Any], calls: int, limits: Limits) -> Outcome | None:
+    """What became of a candidate that did not answer; None for one that did.
+
+    Raises:
+        Broken: the worker could not run the candidate.
+    """
     if report["end"] == "broken":
         raise Broken(printable(report["why"]))
-    calls = max(int(report["calls"]), 0)
-    calls = calls if problem.n_calls is None else min(calls, problem.n_calls)
     if report["end"] == "timeout":
         return Outcome(Status.TIMEOUT, calls=calls, detail=f"no answer within {limits.wall_s:g} s")
     if report["end"] == "flood":
@@ -65,7 +74,21 @@ def judge(
     if report["end"] == "died":
         status, detail = _death(int(report["status"]), int(report["peak"]), limits)
         return Outcome(status, calls=calls, detail=detail)
-    return _answer(body, calls, problem, chosen)
+    return None
+
+
+def answered(body: arrays.Buffer) -> tuple[Status | None, dict[str, Any], arrays.Buffer]:
+    """Status, header and data of a candidate's answer, as bytes of unknown origin; status None for a malformed one."""
+    try:
+        header, data = frames.untrusted(body)
+    except frames.BadFrame as error:
+        return None, {"detail": f"malformed answer: {error}"}, b""
+    status = header.get("status")
+    if status == Status.OK.value:
+        return Status.OK, header, data
+    if isinstance(status, str) and status in _REPORTABLE:
+        return _REPORTABLE[status], header, data
+    return None, {"detail": "malformed answer: unknown status"}, b""
 
 
 def printable(text: object) -> str:
@@ -94,17 +117,14 @@ def _death(status: int, peak: int, limits: Limits) -> tuple[Status, str]:
 
 
 def _answer(body: arrays.Buffer, calls: int, problem: Problem, chosen: Sequence[int]) -> Outcome:
-    try:
-        header, data = frames.untrusted(body)
-    except frames.BadFrame as error:
-        return Outcome(Status.KILLED, calls=calls, detail=f"malformed answer: {error}")
-    status = header.get("status")
-    if status == Status.OK.value:
-        return _scored(data, calls, problem, chosen)
-    if isinstance(status, str) and status in _REPORTABLE:
-        detail, trace = printable(header.get("detail", "")), _printable_lines(data)
-        return Outcome(_REPORTABLE[status], calls=calls, detail=detail, trace=trace)
-    return Outcome(Status.KILLED, calls=calls, detail="malformed answer: unknown status")
+    status, header, data = answered(body)
+    return _scored(data, calls, problem, chosen) if status is Status.OK else failed(status, header, data, calls)
+
+
+def failed(status: Status | None, header: Mapping[str, Any], data: arrays.Buffer, calls: int) -> Outcome:
+    """The outcome of an answer that is no success, in the terms of `answered`."""
+    detail, trace = printable(header.get("detail", "")), _printable_lines(data)
+    return Outcome(status or Status.KILLED, calls=calls, detail=detail, trace=trace)
 
 
 def _scored(data: arrays.Buffer, calls: int, problem: Problem, chosen: Sequence[int]) -> Outcome:

@@ -27,7 +27,7 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
     """Run `eoh-esopt` with these arguments in this process, off line and without a terminal."""
     for name, value in (("HF_HUB_OFFLINE", "1"), ("CI", "true"), ("COLUMNS", "120")):
         monkeypatch.setenv(name, value)
-    for name in ("TOKENIZERS_PARALLELISM", "OMP_WAIT_POLICY", "HF_HUB_DISABLE_PROGRESS_BARS"):
+    for name in ("TOKENIZERS_PARALLELISM", "HF_HUB_DISABLE_PROGRESS_BARS"):
         monkeypatch.setenv(name, "1")  # `main` sets what is not set: this way it is taken back afterwards
         monkeypatch.delenv(name)
 

@@ -12,14 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eoh_esopt.engine.ahead import Evaluates, EvaluatesArriving
+from eoh_esopt.engine.batches import Parts
 from eoh_esopt.engine.config import RunConfig
 from eoh_esopt.engine.events import EVENTS, Event, open_log, read_events
 from eoh_esopt.engine.history import History
 from eoh_esopt.engine.listener import Listener
 from eoh_esopt.engine.methods import operators_of
 from eoh_esopt.engine.recorded import Recorded
-from eoh_esopt.engine.search import Evaluates, Parts, Search
+from eoh_esopt.engine.search import Search
 from eoh_esopt.models.protocol import Reply, Request
+from eoh_esopt.sandbox.feed import Feed
+from operators.momentum import momentum
 from operators.records import Direction, Outcome, Status, Update
 from problems.tsp_construct import TASK
 
@@ -122,7 +126,24 @@ class Failing:
 
     def evaluate(self, codes: Sequence[str]) -> Iterator[tuple[int, Outcome]]:
         self.seen += codes
-        for position, outcome in self._inner.evaluate(codes):
+        return self._losing(self._inner.evaluate(codes), codes)
+
+    def evaluate_arriving(self, feed: Feed) -> Iterator[tuple[int, Outcome]]:
+        assert isinstance(self._inner, EvaluatesArriving)
+        codes: list[str] = []
+        take = feed.take
+
+        def noted() -> list[str]:
+            arrived = take()
+            codes.extend(arrived)
+            self.seen += arrived
+            return arrived
+
+        feed.take = noted  # type: ignore[method-assign]
+        return self._losing(self._inner.evaluate_arriving(feed), codes)
+
+    def _losing(self, found: Iterator[tuple[int, Outcome]], codes: Sequence[str]) -> Iterator[tuple[int, Outcome]]:
+        for position, outcome in found:
             lost = self._loses(codes[position])
             yield position, Outcome(Status.INFRASTRUCTURE, detail="The worker was lost.") if lost else outcome
 
@@ -148,6 +169,7 @@ def run_search(
         parts = Parts(
             task=TASK,
             operators=operators_of(config, TASK),
+            momentum=momentum(config.momentum),
             model=ScriptedModel() if model is None else model,
             evaluator=evaluator,
             log=log,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from eoh_esopt.engine.archive import Archive, fair_outcomes
 from operators.records import Direction, Outcome, Proposal, Status
 
@@ -89,3 +91,10 @@ def test_without_directions_nothing_is_changed() -> None:
 def test_failures_stay_what_they_are() -> None:
     """Else a failure turns into something that is rewarded."""
     assert fair_outcomes([1, 2], [proposal(1), proposal(2)], [FAILED, LOST]) == [FAILED, LOST]
+
+
+def test_a_direction_and_its_mirror_are_credited_apart() -> None:
+    """Else the half of a pair that stands second is punished for a candidate that it wrote by itself."""
+    sides = [Proposal("m1", "", "", (), Direction(5, sigma)) for sigma in (0.1, -0.1)]
+    outcomes = [scored(1.0), replace(scored(1.0), duplicate_of=7)]
+    assert [one.new for one in fair_outcomes([7, 8], sides, outcomes)] == [True, True]

@@ -12,7 +12,7 @@ from rich.console import Console
 from eoh_esopt.engine.events import BEST
 from eoh_esopt.engine.ledger import Ledger
 from eoh_esopt.engine.listener import BatchReport
-from eoh_esopt.reports.live import LineListener, LiveListener, watch
+from eoh_esopt.reports.live import LineListener, LiveListener, headline, watch
 from eoh_esopt.reports.summary import print_summary
 from operators.errors import UserError
 from operators.records import Candidate, Outcome, Skip, Status, Update
@@ -76,6 +76,15 @@ def feed(listener: LineListener) -> None:
         listener.on_outcome(3, OK)
         listener.on_batch_end(report(decision, OK, COPY, RAISED, generation=generation))
     listener.on_end({})
+
+
+def test_the_headline_names_what_is_not_the_papers() -> None:
+    """Else a user takes the results of a variant for the method's."""
+    variants = {"shaping": "centred-rank", "antithetic": True, "momentum": 0.5, "adaptive_sigma": True}
+    [said] = [line for line in headline({**FACTS, "config": {**FACTS["config"], **variants}}) if "scope" in line]
+    assert said.endswith("reward graded, shaping centred-rank, antithetic pairs, momentum 0.5, adaptive sigma")
+    plain = {"shaping": "z-score", "antithetic": False, "momentum": 0.0, "adaptive_sigma": False}
+    assert list(headline({**FACTS, "config": {**FACTS["config"], **plain}})) == list(headline(FACTS))
 
 
 def test_a_line_says_what_a_batch_brought() -> None:
