@@ -1,0 +1,67 @@
+"""What a search will do, in plain words, said before it starts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from eoh_esopt.hosts.host import LEARNING, HostFacts
+from eoh_esopt.hosts.settings import Settings
+
+
+def explain(facts: HostFacts, settings: Settings) -> Iterator[str]:
+    """The schedule, what the model can learn from it, the budget, and what is not promised."""
+    plan = settings.plan(facts)
+    if plan is None:
+        yield from _host_schedule(facts, settings)
+    else:
+        yield from _paper_schedule(facts, settings, plan)
+    if not settings.run.learns:
+        yield "The weights stay as they are: the plug-in writes the candidates and keeps the books, no more."
+    if settings.budget is not None:
+        unit = settings.budget_unit.replace("_", " ")
+        yield f"Budget: the search ends after {settings.budget} {unit}, those of the start population included."
+    if settings.evaluator == "host":
+        yield (
+            f"Evaluations run as {facts.name} runs them, one after the other: not promised are time limits that hold, "
+            "the end of what a program started, and that a run can be repeated."
+        )
+
+
+def _host_schedule(facts: HostFacts, settings: Settings) -> Iterator[str]:
+    drawn = ", ".join(f"{name} {count:.3g}" for name, count in facts.drawn.items())
+    yield f"Schedule 'host': {facts.name} draws its own operators; to be expected in a generation: {drawn}."
+    if not settings.run.learns:
+        return
+    size = settings.run.learning_batch
+    rates = {name: facts.drawn[name] for name in LEARNING if facts.drawn.get(name)}
+    yield (
+        f"An update takes {size} candidates of one operator ({settings.run.directions} directions), so candidates of "
+        "several generations are put together: "
+        + ", ".join(f"{name} learns about every {_times(size / rate)} generations" for name, rate in rates.items())
+        + "."
+        if any(rate < size for rate in rates.values())
+        else f"Each generation has enough of {' and '.join(rates)} for an update of {size} candidates."
+    )
+    if sum(math.floor(rate * facts.generations / size) for rate in rates.values()) == 0:
+        yield (
+            f"WARNING: in {facts.generations} generations that makes no update: the model will not learn. "
+            f"Use schedule='paper', fewer directions (now {settings.run.directions}), a larger population or more "
+            "generations."
+        )
+
+
+def _paper_schedule(facts: HostFacts, settings: Settings, plan: dict[str, int]) -> Iterator[str]:
+    batches = ", ".join(f"{name} x {count}" for name, count in plan.items())
+    total = sum(plan.values()) * facts.generations
+    yield (
+        f"Schedule 'paper': {facts.generations} generations of {batches}, the population renewed after each operator; "
+        f"{total} candidates and the start population."
+    )
+    if settings.run.learns:
+        learning = sum(name in LEARNING for name in plan)
+        yield f"The model learns after each batch of m1 and m2: {learning * facts.generations} updates."
+
+
+def _times(number: float) -> str:
+    return f"{number:.2g}"
