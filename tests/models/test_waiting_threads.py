@@ -32,3 +32,24 @@ def test_the_policy_is_set_before_torch_is_loaded() -> None:
         "import sys, eoh_esopt.models; sys.exit('torch' in sys.modules or 'numba.np.ufunc.omppool' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_kernels_take_the_number_of_threads_that_openmp_was_given() -> None:
+    """vLLM's workers would go on with one thread after the first direction: slower, and with other rounding."""
+    program = (
+        "import torch, numpy as np\n"
+        "from eoh_esopt.models import kernels\n"
+        "from operators.noise import normal_table\n"
+        "import numba\n"
+        "kernels.fill_noise(np.empty(9, np.float32), np.uint64(1), 0, 9, 9, normal_table())\n"
+        "print(numba.get_num_threads(), torch.get_num_threads())"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["1", "1"]
