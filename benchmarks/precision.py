@@ -3,8 +3,10 @@
     python -m benchmarks.precision [--model SmolLM2-135M-Instruct] [--dtype bfloat16] [--sigma 1e-3] [--json FILE]
 
 Each mode runs in a process of its own: load, generate, 20 directions with a reply under one of them, updates of 10
-directions. Memory is the peak of that process (VmHWM) less the peak of one that only loads and generates. Times are the
-best of several; the bound is an in-place scalar add over as many float32 values, measured in the same process.
+directions. Memory is the peak of that process (VmHWM, and on a GPU what torch allocated) less the peak of one that only
+loads and generates. Times are the best of several: on a GPU by the clock, on the CPU the processor's with one thread,
+which is what the work takes on a free core whatever else the machine does. The bound is an in-place scalar add over as
+many float32 values, measured in the same process.
 
 On the CPU, safetensors maps a checkpoint's file into memory. A page that a direction writes to becomes a private copy
 in the place of the mapped one, so masters add to the peak and moved live weights do not; but what was mapped could be
@@ -50,7 +52,7 @@ def main() -> None:
 def _in_a_process(mode: tuple[str, str]) -> dict[str, Any]:
     """One mode in a fresh process, with the same arguments as this one."""
     command = [sys.executable, "-m", "benchmarks.precision", *sys.argv[1:], "--mode", *mode]
-    environment = os.environ | {"OMP_WAIT_POLICY": "passive"}  # threads that spin slow down those of the kernels
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
     output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout
     return dict(json.loads(output.splitlines()[-1]))
 
@@ -76,9 +78,9 @@ def _measure(arguments: argparse.Namespace, mode: str, scope_name: str) -> dict[
     row: dict[str, Any] = {"mode": mode, "scope": scope_name, "parameters": model.parameters}
     if not plain:
         row |= _move(model, scope_name, arguments.sigma, arguments.repeats)
-    row |= {"peak_mib": _status("VmHWM"), "mapped_mib": _status("RssFile")}
+    row |= {"peak_mib": _status("VmHWM"), "device_peak_mib": _device_peak(), "mapped_mib": _status("RssFile")}
     if not plain:
-        row["bound"] = _bound(model.weights.elements)
+        row |= {"bound": _bound(model.weights.elements), "weights": model.checksum()}
     return row
 
 
@@ -98,7 +100,7 @@ def _move(model: Any, scope_name: str, sigma: float, repeats: int) -> dict[str, 
     weights, directions = model.weights, [Direction(seed, sigma) for seed in range(_CYCLES)]
     _generate(model, directions[0])
     times: dict[str, list[float]] = {"perturb": [], "restore": [], "update": []}
-    under = 0
+    under = weights.device_bytes
     for direction in directions if scope_name == "full" else ():
         times["perturb"].append(_timed(lambda direction=direction: weights.perturb(direction)))
         under = max(under, weights.device_bytes)
@@ -123,11 +125,27 @@ def _status(field: str) -> float:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{field}:"))
 
 
+def _device_peak() -> float:
+    """What torch has allocated on a GPU at most, in MiB; 0 without one."""
+    import torch
+
+    return torch.cuda.max_memory_allocated() / 2**20 if torch.cuda.is_available() else 0.0
+
+
 def _timed(work: Callable[[], object]) -> float:
     """Seconds that a call takes."""
-    began = time.perf_counter()
+    began = _clock()
     work()
-    return time.perf_counter() - began
+    return _clock() - began
+
+
+def _clock() -> float:
+    import torch
+
+    if not torch.cuda.is_available():
+        return time.process_time()
+    torch.cuda.synchronize()
+    return time.perf_counter()
 
 
 def _time(seconds: float | None) -> str:
@@ -144,12 +162,14 @@ def _table(rows: list[dict[str, Any]]) -> str:
     for row in moved:
         places = ("device", "device_under_a_direction", "host")
         bytes_ = " | ".join(f"{row['bytes'][place] / plain['parameters']:.3f}" for place in places)
-        extra = row["peak_mib"] - plain["peak_mib"]
+        extra = sum(row[place] - plain[place] for place in ("peak_mib", "device_peak_mib"))
         memory = f"{bytes_} | {extra:.0f} | {extra * 2**20 / plain['parameters']:.2f}"
         times = " | ".join(_time(row[name]) for name in ("perturb", "restore", "update", "bound"))
         lost = f"drift {row['drift']:.2g} after {_CYCLES} directions" if row["drift"] else "nothing"
         lines.append(f"| {row['mode']} | {row['scope']} | {memory} | {times} | {lost} |")
-    return "\n".join([*lines, "", f"{plain['parameters']:,} parameters, plain inference {plain['peak_mib']:.0f} MiB"])
+    lines += ["", f"{plain['parameters']:,} parameters, plain inference {plain['peak_mib']:.0f} MiB"]
+    ends = ", ".join(f"{row['mode']} {row['weights'][:12]}" for row in moved if row["scope"] == "full")
+    return "\n".join([*lines, f"weights in the end: {ends}"])
 
 
 if __name__ == "__main__":

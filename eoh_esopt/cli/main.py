@@ -11,7 +11,10 @@ import click
 from eoh_esopt.cli.doctor import doctor
 from eoh_esopt.cli.evaluate import evaluate
 from eoh_esopt.cli.export import export
+from eoh_esopt.cli.export_population import export_population
+from eoh_esopt.cli.host import host
 from eoh_esopt.cli.model import model
+from eoh_esopt.cli.plan import plan
 from eoh_esopt.cli.problem import problem
 from eoh_esopt.cli.replay import replay
 from eoh_esopt.cli.run import run
@@ -28,16 +31,18 @@ def cli() -> None:
     Examples:
       eoh-esopt doctor
       eoh-esopt model get SmolLM2-135M-Instruct
+      eoh-esopt plan --model Llama-3.1-8B-Instruct --gpu H100
       eoh-esopt run tsp_construct --model SmolLM2-135M-Instruct --scope norms --budget 400 --out runs/a
       eoh-esopt run --resume runs/a
       eoh-esopt export --history runs/a -o adapted
       eoh-esopt evaluate runs/a/best_heuristic.py --problem tsp_construct --split test --size 50,100
       eoh-esopt problem check my_problem.py
       eoh-esopt serve --model SmolLM2-135M-Instruct
+      eoh-esopt host check
     """
 
 
-for command in (run, replay, export, evaluate, problem, model, serve, doctor):
+for command in (run, replay, export, evaluate, problem, model, plan, serve, host, export_population, doctor):
     cli.add_command(command)
 
 

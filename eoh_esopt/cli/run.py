@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from eoh_esopt.reports.live import watch
 from eoh_esopt.reports.summary import print_summary
 from operators.errors import UserError
+
+if TYPE_CHECKING:
+    from eoh_esopt.engine.config import RunConfig
+    from operators.task import SeedHeuristic
 
 _KEPT_ON_RESUME = {"resume_folder", "workers"}
 _MOVABLE = ("base_url", "request_timeout", "servers")
@@ -57,6 +61,7 @@ _SAMPLING = ("temperature", "top_p", "top_k", "max_new_tokens")
 @click.option("--request-timeout", type=float, default=120.0, show_default=True, help="Seconds for one reply of it.")
 @click.option("--cassette", help="File to record replies to, and to play them back from.")
 @click.option("--data", help="Folder of published instance files.  [default: drawn from documented seeds]")
+@click.option("--init-from", help="Population file or results folder of EoH or LLM4AD, in place of the i1 batch.")
 @click.option("--workers", type=int, default=None, help="Sandbox workers.  [default: one a core]")
 @click.pass_context
 def run(
@@ -78,6 +83,7 @@ def run(
       eoh-esopt run my_problem.py --model SmolLM2-135M-Instruct --scope norms --out runs/d
       eoh-esopt run tsp_construct --backend openai --base-url localhost:8000 --model m --method eoh --out runs/e
       eoh-esopt run tsp_construct --backend served --servers localhost:8000,localhost:8001 --model m --out runs/f
+      eoh-esopt run tsp_construct --init-from ~/EoH/results --model ./my-model --out runs/g
       eoh-esopt run --resume runs/a
     """
     workers = (os.cpu_count() or 1) if workers is None else workers
@@ -102,12 +108,24 @@ def _start(problem: str, out: Path, workers: int, settings: dict[str, Any]) -> d
     from problems import registry
 
     sampling = Sampling(**{name: settings.pop(name) for name in _SAMPLING})
-    for name in ("data", "cassette"):
+    for name in ("data", "cassette", "init_from"):
         if settings[name] is not None:
             settings[name] = str(Path(settings[name]).resolve())
     config = RunConfig(problem=registry.absolute(problem), sampling=sampling, **settings)
+    given = _given(config)
     with watch() as listener:
-        return start(config, out, workers=workers, listener=listener, notify=listener.say)
+        return start(config, out, workers=workers, listener=listener, notify=listener.say, given=given)
+
+
+def _given(config: RunConfig) -> list[SeedHeuristic]:
+    """The programs to start from."""
+    from eoh_esopt.hosts.populations import read_population
+    from eoh_esopt.sandbox.spec import ProblemSpec
+
+    if config.init_from is None:
+        return []
+    task = ProblemSpec.named(config.problem, data=config.data).build().task
+    return read_population(Path(config.init_from), task.imports)
 
 
 def _resume(folder: Path, workers: int, moved: dict[str, Any]) -> dict[str, Any]:

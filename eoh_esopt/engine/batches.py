@@ -26,7 +26,7 @@ from operators.momentum import Momentum
 from operators.records import Candidate, Outcome, Proposal, Skip, Status, Update
 from operators.rewards import Trial
 from operators.search import Operator
-from operators.task import Task
+from operators.task import SeedHeuristic, Task
 from operators.update_fields import fields_of
 
 START = -1
@@ -47,6 +47,7 @@ class Parts:
         recorded: what the log held before.
         listener: hears of the progress.
         clock: seconds the run has worked so far, over all its sittings.
+        given: programs to start from in place of an i1 batch; empty to have that written.
     """
 
     task: Task
@@ -58,6 +59,7 @@ class Parts:
     recorded: Recorded
     listener: Listener
     clock: Callable[[], float]
+    given: tuple[SeedHeuristic, ...] = ()
 
 
 @dataclass

@@ -78,6 +78,7 @@ class RunConfig:
         base_url: address of the endpoint, for the backends that have one.
         cassette: file that replies are recorded to and played back from; None for none.
         request_timeout: limit of one request to an endpoint, in seconds.
+        init_from: file or folder whose programs took the place of the i1 batch; None where that was written.
     """
 
     problem: str
@@ -114,6 +115,7 @@ class RunConfig:
     adaptive_sigma: bool = False
     noise: str = "full"
     rank: int | None = None
+    init_from: str | None = None
 
     def __post_init__(self) -> None:
         _choice("method", self.method, METHODS)
@@ -133,6 +135,8 @@ class RunConfig:
         self._check_engine()
         self._check_endpoint()
         self._check_variants()
+        if self.samples and self.init_from is not None:
+            raise UserError(f"--init-from gives a start population, and method {self.method} has none. Leave it out.")
         if self.learns and self.directions < 2:
             raise UserError(f"An update needs at least 2 directions, not {self.directions}.")
         if self.budget < self.learning_batch:

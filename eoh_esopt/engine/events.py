@@ -22,6 +22,7 @@ CONFIG = "config.json"
 HISTORY = "history.json"
 BEST = "best_heuristic.py"
 SUMMARY = "summary.json"
+GIVEN = "start_population.json"
 
 Event = dict[str, Any]
 

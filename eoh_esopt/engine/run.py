@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, fields, replace
 from datetime import datetime, timezone
@@ -19,6 +19,7 @@ from eoh_esopt.engine import events
 from eoh_esopt.engine.backend import load_model
 from eoh_esopt.engine.batches import Batches, Parts
 from eoh_esopt.engine.config import MOVABLE, RunConfig, load_config
+from eoh_esopt.engine.given import check_given, given_programs, keep_given
 from eoh_esopt.engine.history import History
 from eoh_esopt.engine.listener import Listener
 from eoh_esopt.engine.methods import operators_of
@@ -32,31 +33,42 @@ from eoh_esopt.sandbox.limits import Limits
 from eoh_esopt.sandbox.spec import ProblemSpec
 from operators.errors import UserError
 from operators.momentum import momentum
+from operators.task import SeedHeuristic
 from problems.base import Problem
 from problems.references import ceiling_of, references
 
 Notify = Callable[[str], None]
 
 
-def start(config: RunConfig, out: Path, *, workers: int, listener: Listener, notify: Notify) -> dict[str, Any]:
+def start(
+    config: RunConfig,
+    out: Path,
+    *,
+    workers: int,
+    listener: Listener,
+    notify: Notify,
+    given: Sequence[SeedHeuristic] = (),
+) -> dict[str, Any]:
     """Begin a run in a new folder and work until its budget is spent.
+
+    Args:
+        given: programs that take the place of the i1 batch; they are kept in the run's folder.
 
     Returns:
         The run's summary, as in `summary.json`.
 
     Raises:
-        UserError: a setting, the model or the folder cannot be used. Nothing is written before the settings,
-            the sandbox and the model have been checked.
+        UserError: a setting, the model, the folder or the given programs cannot be used. Nothing is written before
+            the settings, the sandbox and the model have been checked.
     """
     _spec(config).build()
     events.check_new(out)
-    with (
-        _sandbox(config, workers) as evaluator,
-        loaded(config, notify) as (model, config),
-        events.claim(out, new=True),
-    ):
-        events.write_atomically(out / events.CONFIG, config.to_json())
-        return _work(config, out, model, evaluator, listener, notify)
+    with _sandbox(config, workers) as evaluator:
+        check_given(given, config, evaluator, notify)
+        with loaded(config, notify) as (model, config), events.claim(out, new=True):
+            events.write_atomically(out / events.CONFIG, config.to_json())
+            keep_given(given, out)
+            return _work(config, out, model, evaluator, listener, notify)
 
 
 def resume(
@@ -131,9 +143,7 @@ def _work(
         facts = note_start(log, kind, config, model, base, isolation=isolation, **_facts(problem))
         listener.on_start(facts)
         description = model.describe()
-        history = History(
-            config.model, base, config.scope, config.restore, description["dtype"], rank=config.lowrank
-        )
+        history = History(config.model, base, config.scope, config.restore, description["dtype"], rank=config.lowrank)
         parts = Parts(
             task=problem.task,
             operators=operators_of(config, problem.task),
@@ -144,6 +154,7 @@ def _work(
             recorded=Recorded(earlier),
             listener=listener,
             clock=clock,
+            given=given_programs(config, out),
         )
         search = Search(config, parts, history)
         search.run()

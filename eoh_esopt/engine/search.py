@@ -16,6 +16,7 @@ from eoh_esopt.models.protocol import Reply, Request
 from operators.errors import UserError
 from operators.records import Proposal
 from operators.search import Operator, Situation
+from operators.task import SeedHeuristic
 
 
 class Search(Batches):
@@ -27,8 +28,10 @@ class Search(Batches):
         Raises:
             UserError: the folder cannot be written, or the sandbox fails on a whole batch.
         """
-        self._evaluate_seeds()
-        if not self._config.samples:
+        self._evaluate_known("seed", self._parts.task.seeds)
+        if self._parts.given:
+            self._evaluate_known("given", self._parts.given)
+        elif not self._config.samples:
             self._batch(self._parts.operators["i1"], self._config.population, START)
         for generation in range(self._config.generations):
             for name, count in self._config.plan:
@@ -36,18 +39,18 @@ class Search(Batches):
                 if left > 0:
                     self._batch(self._parts.operators[name], min(count, left), generation)
 
-    def _evaluate_seeds(self) -> None:
-        seeds = self._parts.task.seeds
-        ids = self._take_ids(len(seeds))
-        parsed = [ParsedReply(seed.code, seed.idea, "seed") for seed in seeds]
-        self._parts.listener.on_batch(START, "seed", len(seeds))
+    def _evaluate_known(self, name: str, programs: Sequence[SeedHeuristic]) -> None:
+        """Evaluate programs that nobody has to write; the problem's own seeds must be valid."""
+        ids = self._take_ids(len(programs))
+        parsed = [ParsedReply(one.code, one.idea, name) for one in programs]
+        self._parts.listener.on_batch(START, name, len(programs))
         outcomes = self._evaluate(ids, parsed)
-        for seed, outcome in zip(seeds, outcomes, strict=True):
-            if not outcome.valid:
+        for program, outcome in zip(programs, outcomes, strict=True):
+            if name == "seed" and not outcome.valid:
                 raise UserError(
-                    f"The problem's seed heuristic {seed.idea!r} fails: {outcome.status.value}, {outcome.detail}"
+                    f"The problem's seed heuristic {program.idea!r} fails: {outcome.status.value}, {outcome.detail}"
                 )
-        self._finish(START, "seed", ids, parsed, outcomes, None)
+        self._finish(START, name, ids, parsed, outcomes, None)
 
     def _batch(self, operator: Operator, count: int, generation: int) -> None:
         """Ask, write, evaluate, tell, move the weights, renew the population."""

@@ -18,7 +18,7 @@ from eoh_esopt.models.fetch import check_name
 from eoh_esopt.models.protocol import LanguageModel
 from operators.errors import UserError
 
-ADAPTERS = ("eoh02", "eoh01")
+ADAPTERS = ("eoh02", "eoh01", "llm4ad")
 """Modules of this package, one a host; each has `recognise` and `SUPPORTS`."""
 
 
@@ -39,7 +39,8 @@ def attach(
     """Have the model learn while the host's search runs: call `host.run()` afterwards as ever.
 
     Args:
-        host: the user's search object: `EoH(...)` of EoH 0.2, `eoh.EVOL(paras)` of EoH 0.1.
+        host: the user's search object: `EoH(...)` of EoH 0.2, `eoh.EVOL(paras)` of EoH 0.1,
+            `llm4ad.method.eoh.EoH(...)` of LLM4AD.
         model: name or folder of the model that writes the candidates in place of the host's, or one that is loaded.
         backend: what runs it, as for `eoh-esopt run`; weights behind "openai" stay as they are.
         schedule: "host" keeps the host's own draw of operators, "paper" runs e1, e2, m1 and m2 in batches with the

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,19 +14,15 @@ OPERATORS = ("e1", "e2", "m1", "m2", "m3")
 KEY = "esopt"
 """Name of our notes in `other_inf`, where EoH leaves room for data of others."""
 
-_DECIMALS = 5
-_DIGITS = 6
+_SMALL = 0.01
 
 
 def host_objective(objective: float) -> float:
-    """An objective rounded as EoH does it, to five decimals, but never to fewer than six digits.
+    """An objective rounded as EoH does it, to five decimals; a small one to six digits.
 
     EoH's rounding makes 0.0 of 1.2e-6, and drops candidates as duplicates that are none.
     """
-    if objective == 0:
-        return 0.0
-    leading = math.floor(math.log10(abs(objective))) + 1
-    return round(objective, max(_DECIMALS, _DIGITS - leading))
+    return round(objective, 5) if abs(objective) >= _SMALL else float(f"{objective:.6g}")
 
 
 EMPTY: Mapping[str, None] = {"algorithm": None, "code": None, "objective": None, "other_inf": None}

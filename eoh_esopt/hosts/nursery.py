@@ -10,6 +10,7 @@ own, and may read files, use the network or start programs.
 from __future__ import annotations
 
 import contextlib
+import math
 import mmap
 import os
 import resource
@@ -35,6 +36,7 @@ _ATTEMPTS = 3
 _OUTPUT_BYTES = 1 << 20
 _END_S = 10.0
 _PAUSE_S = 0.1
+_PARENT_CHECK_S = 0.25
 
 
 class Nursery:
@@ -138,23 +140,22 @@ class _Keeper:
 def _live(report: Report, requests: int, replies: int, workers: int, wall_s: float) -> NoReturn:
     """The life of the nursery."""
     try:
+        parent = os.getppid()
         os.setsid()  # away from the terminal's interrupts
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit())
-        _follow_parent(signal.SIGTERM)
         _inherit_orphans()
         frames.widen(replies)
-        _serve(report, requests, replies, workers, wall_s)
+        _serve(report, requests, replies, workers, wall_s, parent)
     finally:
         os._exit(0)
 
 
-def _serve(report: Report, requests: int, replies: int, workers: int, wall_s: float) -> None:
+def _serve(report: Report, requests: int, replies: int, workers: int, wall_s: float, parent: int) -> None:
     """Start keepers, and pass on what they report, until the parent is gone."""
     waiting: deque[_Job] = deque()
     keepers: dict[int, _Keeper] = {}
     reader = frames.Reader(requests)
     try:
-        while True:
+        while os.getppid() == parent:
             while waiting and len(keepers) < workers:
                 job = waiting.popleft()
                 try:
@@ -171,14 +172,15 @@ def _serve(report: Report, requests: int, replies: int, workers: int, wall_s: fl
                     del keepers[keeper.fd]
                     _finish(keeper, replies, waiting, {one.pid for one in keepers.values()})
     except EOFError:
-        return  # the parent is done, or gone
+        return  # the parent is done
     finally:
         child.end_children()
 
 
-def _time_left(keepers: Iterable[_Keeper]) -> float | None:
-    soonest = min((one.deadline for one in keepers), default=None)
-    return None if soonest is None else max(0.0, soonest - time.monotonic())
+def _time_left(keepers: Iterable[_Keeper]) -> float:
+    """Until the first keeper is late, or to look after the parent: others may hold its end of the pipe open."""
+    soonest = min((one.deadline for one in keepers), default=math.inf)
+    return min(_PARENT_CHECK_S, max(0.0, soonest - time.monotonic()))
 
 
 def _is_done(keeper: _Keeper, ready: Sequence[int]) -> bool:
@@ -228,7 +230,7 @@ def _lost(job: _Job, why: str, replies: int, waiting: deque[_Job]) -> None:
 def _keep(report: Report, code: str, send: int, wall_s: float) -> NoReturn:
     """The life of a keeper."""
     try:
-        _follow_parent(signal.SIGKILL)
+        _follow_parent()
         _inherit_orphans()
         progress = Progress(memoryview(mmap.mmap(-1, 8)).cast("q"))
         began = time.monotonic()
@@ -251,25 +253,25 @@ def _leave(answer: int, ours: int) -> int:
     null = os.open(os.devnull, os.O_RDWR)
     for fd in range(3):
         os.dup2(null, fd)
+    sys.stdout = sys.stderr = os.fdopen(null, "w")  # they need not be 1 and 2, as in notebooks
     return answer
 
 
 def _enclose(keeper: int) -> None:
     """A session of its own that ends with its keeper, and goes first when memory runs out."""
     os.setsid()
-    _follow_parent(signal.SIGKILL)
+    _follow_parent()
     if os.getppid() != keeper:
         os._exit(1)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
 
 
-def _follow_parent(number: int) -> None:
-    """Have the kernel send the caller a signal when its parent is gone; Linux only."""
+def _follow_parent() -> None:
+    """Have the kernel end the caller when its parent is gone; Linux only."""
     if syscalls.LINUX:
-        syscalls.prctl("PR_SET_PDEATHSIG", syscalls.PR_SET_PDEATHSIG, number)
+        syscalls.prctl("PR_SET_PDEATHSIG", syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _inherit_orphans() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from eoh_esopt.hosts.host import LEARNING, HostFacts
@@ -29,24 +28,21 @@ def explain(facts: HostFacts, settings: Settings) -> Iterator[str]:
 
 
 def _host_schedule(facts: HostFacts, settings: Settings) -> Iterator[str]:
-    drawn = ", ".join(f"{name} {count:.3g}" for name, count in facts.drawn.items())
-    yield f"Schedule 'host': {facts.name} draws its own operators; to be expected in a generation: {drawn}."
+    drawn = ", ".join(f"{name} x {count:.3g}" for name, count in facts.drawn.items())
+    yield f"Schedule 'host': {facts.name} draws its own operators, to be expected in a generation: {drawn}."
     if not settings.run.learns:
         return
     size = settings.run.learning_batch
-    rates = {name: facts.drawn[name] for name in LEARNING if facts.drawn.get(name)}
+    needed = {name: size / facts.drawn[name] for name in LEARNING if facts.drawn.get(name)}
+    rhythm = ", ".join(f"{name} about every {count:.2g}" for name, count in needed.items())
     yield (
-        f"An update takes {size} candidates of one operator ({settings.run.directions} directions), so candidates of "
-        "several generations are put together: "
-        + ", ".join(f"{name} learns about every {_times(size / rate)} generations" for name, rate in rates.items())
-        + "."
-        if any(rate < size for rate in rates.values())
-        else f"Each generation has enough of {' and '.join(rates)} for an update of {size} candidates."
+        f"An update takes {size} candidates of one operator ({settings.run.directions} directions). They are collected "
+        f"over as many generations as that takes: {rhythm}."
     )
-    if sum(math.floor(rate * facts.generations / size) for rate in rates.values()) == 0:
+    if all(count > facts.generations for count in needed.values()):
         yield (
-            f"WARNING: in {facts.generations} generations that makes no update: the model will not learn. "
-            f"Use schedule='paper', fewer directions (now {settings.run.directions}), a larger population or more "
+            f"WARNING: {facts.generations} generations are too few for that: the model will hardly learn. Use "
+            f"schedule='paper', fewer directions (now {settings.run.directions}), a larger population or more "
             "generations."
         )
 
@@ -60,8 +56,4 @@ def _paper_schedule(facts: HostFacts, settings: Settings, plan: dict[str, int]) 
     )
     if settings.run.learns:
         learning = sum(name in LEARNING for name in plan)
-        yield f"The model learns after each batch of m1 and m2: {learning * facts.generations} updates."
-
-
-def _times(number: float) -> str:
-    return f"{number:.2g}"
+        yield f"The model learns after each batch of m1 or m2, so up to {learning * facts.generations} times."

@@ -16,8 +16,16 @@ from operators.errors import UserError
 from operators.records import Outcome, Status
 
 
-def check_evaluation(facts: HostFacts, evaluator: Evaluates, notify: Callable[[str], None]) -> None:
+def check_evaluation(
+    facts: HostFacts, evaluator: Evaluates, notify: Callable[[str], None], *, probe: bool = True
+) -> None:
     """Evaluate what is known to be a program, and say what is wrong.
+
+    Args:
+        facts: of the host.
+        evaluator: of the search.
+        notify: says a line to the user.
+        probe: whether a program that does nothing may be run: not in the user's own process.
 
     Raises:
         UserError: the user's evaluation fails by itself.
@@ -35,11 +43,13 @@ def check_evaluation(facts: HostFacts, evaluator: Evaluates, notify: Callable[[s
             )
             return
         notify(f"The problem's own template is not valid ({outcome.status.value}: {outcome.detail}).")
-    probe = _evaluate(evaluator, probe_program(facts))
-    if probe.status is Status.RAISED and not probe.calls:
+    if not probe:
+        return
+    outcome = _evaluate(evaluator, probe_program(facts))
+    if outcome.status is Status.RAISED and not outcome.calls:
         raise UserError(
-            f"The evaluation of {facts.problem} fails before it calls {facts.function}: {probe.detail}. No candidate "
-            f"could be valid. Mend the problem first; its last lines were:\n{probe.trace}"
+            f"The evaluation of {facts.problem} fails before it calls {facts.function}: {outcome.detail}. No candidate "
+            f"could be valid. Mend the problem first; its last lines were:\n{outcome.trace}"
         )
 
 

@@ -55,9 +55,13 @@ def run(host: Host, settings: Settings, model: LanguageModel | None, notify: Not
         notify(line)
     evaluate = SandboxEvaluation if settings.evaluator == "sandbox" else HostEvaluation
     with untouched(), evaluate(host, facts) as evaluator:  # before the model is loaded: processes are forked from here
-        check_evaluation(facts, evaluator, notify)
+        check_evaluation(facts, evaluator, notify, probe=settings.evaluator == "sandbox")
         with _model(settings, model, notify) as (model, config), _folder(settings, facts) as folder:
-            settings = replace(settings, run=config)
+            settings = settings.resolved(config, facts)
+            if settings.run.prefill == "signature":
+                notify(
+                    f"Replies are begun with the signature of {facts.function}: the prompts stay {facts.name}'s own."
+                )
             return _search(host, facts, settings, model, evaluator, folder, notify)
 
 

@@ -70,7 +70,8 @@ class Session(Batches):
     @staticmethod
     def ask(prompt: str) -> str:
         """What the host's code calls in place of its language model, from inside a slot."""
-        return together.ask(prompt)
+        reply: str = together.ask(prompt)
+        return reply
 
     def batch(self, generation: int, slots: Sequence[Slot], population: Sequence[Parent]) -> list[Written]:
         """Write, evaluate and learn from what the host asks for together.
@@ -99,7 +100,7 @@ class Session(Batches):
         self._count(generation, outcomes)
         self._statuses.update(outcome.label for outcome in outcomes)
         for name in dict.fromkeys(place.slot.operator for place in settled):
-            self._settle(generation, name, [place for place in settled if place.slot.operator == name], worst)
+            self._learn_and_book(generation, name, [place for place in settled if place.slot.operator == name], worst)
         return [self._written(place) for place in places] + [Written(None, None, {})] * (len(slots) - len(places))
 
     def given(self, drafts: Sequence[Draft]) -> list[Written]:
@@ -110,7 +111,7 @@ class Session(Batches):
         ]
         self._judge(places)
         settled = [place for place in places if place.outcome is not None]
-        self._settle(START, "seed", settled, worst=0.0)
+        self._learn_and_book(START, "seed", settled, worst=0.0)
         return [self._written(place) for place in places]
 
     def causes(self) -> str:
@@ -212,7 +213,7 @@ class Session(Batches):
             if place.draft is not None:
                 self._remember(place.id, place.slot.operator, place.draft, outcome)
 
-    def _settle(self, generation: int, operator: str, places: Sequence[_Place], worst: float) -> None:
+    def _learn_and_book(self, generation: int, operator: str, places: Sequence[_Place], worst: float) -> None:
         """Learn from what is complete, and book one operator's candidates of a batch."""
         decision: Update | Skip | None = None
         for place in places:

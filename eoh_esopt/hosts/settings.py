@@ -27,6 +27,7 @@ _HOSTS_OWN = {
     "timeout": "the timeout of its problem",
     "isolation": "its evaluation",
     "data": "its data",
+    "init_from": "its own start programs",
 }
 """Settings of a run of ours that a host decides, and what it decides them by."""
 
@@ -55,7 +56,8 @@ class Settings:
         _choice("schedule", self.schedule, SCHEDULES)
         _choice("evaluator", self.evaluator, EVALUATORS)
         _choice("budget_unit", self.budget_unit, UNITS)
-        _choice("prefill", self.run.prefill, PREFILLS)
+        if self.run.prefill is not None:
+            _choice("prefill", self.run.prefill, PREFILLS)
         if self.budget is not None and self.budget < 1:
             raise UserError(f"budget must be at least 1, not {self.budget}.")
 
@@ -64,6 +66,11 @@ class Settings:
         if self.schedule == "host":
             return None
         return {name: self.run.learning_batch if name in LEARNING else facts.population for name in facts.operators}
+
+    def resolved(self, run: RunConfig, facts: HostFacts) -> Settings:
+        """The same with the run's defaults filled in. Prompts are the host's, so suggestions cannot be begun."""
+        begun = run.prefill != "none" and facts.arguments is not None
+        return replace(self, run=replace(run, prefill="signature" if begun else "none"))
 
     def left(self, ledger: Ledger) -> int | None:
         """How much of the budget is left, at least 0; None without a budget."""
@@ -122,7 +129,6 @@ def settings_of(
     try:
         run = RunConfig(
             **{
-                "prefill": "none",
                 **_with_sampling(given),
                 "problem": facts.problem,
                 "model": model,
@@ -138,6 +144,11 @@ def settings_of(
         raise UserError(_as_arguments(str(error))) from None
     except TypeError as error:
         raise UserError(f"A setting of attach() has a value of the wrong type: {error}.") from error
+    if run.prefill == "signature" and facts.arguments is None:
+        raise UserError(
+            "prefill='signature' begins replies with the one function that is asked for, and the template of "
+            f"{facts.problem} holds more than a plain function. Leave it out."
+        )
     if run.learns and not set(facts.operators) & set(LEARNING):
         raise UserError(
             f"The operators {list(facts.operators)} hold neither m1 nor m2, which the model learns from. "

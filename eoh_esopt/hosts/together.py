@@ -3,18 +3,20 @@
 A host's code asks its model one question at a time and waits. So each candidate's code gets a thread, the threads take
 turns in a fixed order, one at a time, and when all of them wait (or are done) their questions are answered together.
 What comes out does not depend on timing: global random generators are drawn from in the order of the turns.
+
+A question is a prompt and its answer a reply, or whatever else an adapter's threads ask of the one that runs them.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
-Answer = Callable[[Sequence[tuple[int, str]]], Sequence[str | None]]
-"""Takes (position of the writer, prompt) of every writer that waits; returns the replies, None to stop a writer."""
+Answer = Callable[[Sequence[tuple[int, Any]]], Sequence[Any]]
+"""Takes (position of the writer, question) of every writer that waits; returns the answers, None to stop a writer."""
 
 
 class Stopped(BaseException):
@@ -26,8 +28,8 @@ class _Writer(threading.Thread, Generic[T]):
         super().__init__(daemon=True)
         self._write = write
         self._turn, self._rest = threading.Semaphore(0), threading.Semaphore(0)
-        self._reply: str | None = None
-        self.prompt: str | None = None
+        self._reply: Any = None
+        self.prompt: Any = None
         self.result: T | None = None
         self.error: BaseException | None = None
 
@@ -41,7 +43,7 @@ class _Writer(threading.Thread, Generic[T]):
             self.error = error
         self._rest.release()
 
-    def ask(self, prompt: str) -> str:
+    def ask(self, prompt: object) -> Any:
         """Called by the writer's own code: end the turn, and go on with the reply in the next."""
         self.prompt = prompt
         self._rest.release()
@@ -50,15 +52,15 @@ class _Writer(threading.Thread, Generic[T]):
             raise Stopped
         return self._reply
 
-    def take_turn(self, reply: str | None = None) -> None:
+    def take_turn(self, reply: object = None) -> None:
         """Run until the writer asks something or is done."""
         self.prompt, self._reply = None, reply
         self._turn.release()
         self._rest.acquire()
 
 
-def ask(prompt: str) -> str:
-    """Ask the model from inside a writer.
+def ask(prompt: object) -> Any:
+    """Ask from inside a writer.
 
     Raises:
         RuntimeError: the caller is no writer (an error of the adapter).
@@ -97,7 +99,7 @@ def write_together(writers: Sequence[Callable[[], T]], answer: Answer) -> list[t
     return [(place not in stopped, thread.result) for place, thread in enumerate(threads)]
 
 
-def _turn(thread: _Writer[T], reply: str | None = None) -> None:
+def _turn(thread: _Writer[T], reply: object = None) -> None:
     thread.take_turn(reply)
     if thread.error is not None:
         raise thread.error

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,21 @@ def swapped(module: ModuleType, **values: object) -> Iterator[None]:
     finally:
         for name, value in before.items():
             setattr(module, name, value)
+
+
+@contextmanager
+def shadowed(thing: Any, **values: object) -> Iterator[None]:
+    """Give one object attributes of its own while the block runs, over those of its class or its own ones."""
+    own, before = vars(thing), dict(vars(thing))
+    own.update(values)
+    try:
+        yield
+    finally:
+        for name in values:
+            if name in before:
+                own[name] = before[name]
+            else:
+                del own[name]
 
 
 @contextmanager

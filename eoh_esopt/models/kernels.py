@@ -8,8 +8,8 @@ from one thread at a time: numba without OpenMP cannot run two of them at once.
 
 What makes them fast: eight Philox blocks are computed together, one in each 64-bit lane, so that the compiler emits
 vector multiplications. Their words go through memory, where 16-bit loads take them apart for less than shifts and
-gathers in registers. The words of the next eight are computed beside the table lookups of these, so that the
-processor's multipliers and its load units work at the same time; and so does the memory, see `prefetch`.
+gathers in registers. And the words of the next eight are computed beside the table lookups of these, so that the
+processor's multipliers and its load units work at the same time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from eoh_esopt.models.prefetch import prefetch
 from operators.noise import NORMALS_PER_BLOCK, PHILOX_MULTIPLIERS, PHILOX_ROUNDS, PHILOX_WEYL
 
 _M0, _M1 = np.uint64(PHILOX_MULTIPLIERS[0]), np.uint64(PHILOX_MULTIPLIERS[1])
@@ -31,10 +30,7 @@ _16, _1, _BELOW_HALF = np.uint32(16), np.uint32(1), np.uint32(0x7FFF)
 _LANES = 8  # Philox blocks computed together
 _GROUP = _LANES * NORMALS_PER_BLOCK
 _GROUP_WORDS = 4 * _LANES
-_TILE = 4096  # elements worked on at a time: their noise and their sums stay in the nearest caches
-_AHEAD = 512  # elements between the noise that is computed and the weights that are fetched
-_LINE = 16  # float32 numbers of a cache line
-_SHARE = 1 << 14  # elements of a thread's task, at most
+_TILE = 1 << 14  # elements of a task, at most: their noise and their sums stay in the second-level cache
 
 
 @njit(parallel=True, nogil=True, cache=True)
@@ -42,13 +38,13 @@ def fill_noise(
     out: NDArray[np.float32], key: np.uint64, first: int, run: int, stride: int, table: NDArray[np.float32]
 ) -> None:
     """The noise of a piece: out[j] = z_j."""
-    shares = _shares(out.size)
-    for share in prange(shares):
-        at, end = _bounds(share, shares, out.size)
+    tiles = _tiles(out.size)
+    for tile in prange(tiles):
+        at, end = _bounds(tile, tiles, out.size)
         z, scratch = _scratch()
         while at < end:
             origin, count = _next_stretch(at, end, first, run, stride)
-            skipped = _fill(scratch, origin, count, key, table, (out,), at)
+            skipped = _fill(scratch, origin, count, key, table)
             _copy(z[skipped : skipped + count], out[at : at + count])
             at += count
 
@@ -65,13 +61,13 @@ def perturb_float32(
     table: NDArray[np.float32],
 ) -> None:
     """live[j] = master[j] + sigma * z_j. `live` and `master` may be the same array."""
-    shares = _shares(live.size)
-    for share in prange(shares):
-        at, end = _bounds(share, shares, live.size)
+    tiles = _tiles(live.size)
+    for tile in prange(tiles):
+        at, end = _bounds(tile, tiles, live.size)
         z, scratch = _scratch()
         while at < end:
             origin, count = _next_stretch(at, end, first, run, stride)
-            skipped = _fill(scratch, origin, count, key, table, (live, master), at)
+            skipped = _fill(scratch, origin, count, key, table)
             moved = z[skipped : skipped + count]
             _add_scaled(master[at : at + count], sigma, moved)
             _copy(moved, live[at : at + count])
@@ -90,14 +86,14 @@ def perturb_bfloat16(
     table: NDArray[np.float32],
 ) -> None:
     """live[j] = bfloat16(master[j] + sigma * z_j)."""
-    shares = _shares(live.size)
-    for share in prange(shares):
-        at, end = _bounds(share, shares, live.size)
+    tiles = _tiles(live.size)
+    for tile in prange(tiles):
+        at, end = _bounds(tile, tiles, live.size)
         z, scratch = _scratch()
         bits = scratch[0]
         while at < end:
             origin, count = _next_stretch(at, end, first, run, stride)
-            skipped = _fill(scratch, origin, count, key, table, (live, master), at)
+            skipped = _fill(scratch, origin, count, key, table)
             _add_scaled(master[at : at + count], sigma, z[skipped : skipped + count])
             _round_to_bfloat16(bits[skipped : skipped + count], live[at : at + count])
             at += count
@@ -115,9 +111,9 @@ def update_float32(
     table: NDArray[np.float32],
 ) -> None:
     """master[j] += d_j, or master[j] *= 1 + d_j, with d_j = sum_i coefficients[i] * z_ij in the order of i."""
-    shares = _shares(master.size)
-    for share in prange(shares):
-        at, end = _bounds(share, shares, master.size)
+    tiles = _tiles(master.size)
+    for tile in prange(tiles):
+        at, end = _bounds(tile, tiles, master.size)
         z, scratch = _scratch()
         sums = np.empty(_TILE, np.float32)
         while at < end:
@@ -125,44 +121,43 @@ def update_float32(
             total = sums[:count]
             total[:] = 0
             for i in range(keys.size):
-                skipped = _fill(scratch, origin, count, keys[i], table, (), at)
+                skipped = _fill(scratch, origin, count, keys[i], table)
                 _accumulate(total, coefficients[i], z[skipped : skipped + count])
             _move(master[at : at + count], total, multiplicative)
             at += count
 
 
 @njit
-def _shares(size: Any) -> Any:
-    """Into how many tasks a piece is divided: a multiple of eight, so that a few threads get equal parts."""
-    return 8 * ((size + 8 * _SHARE - 1) // (8 * _SHARE))
+def _tiles(size: Any) -> Any:
+    """Into how many tiles a piece is divided: a multiple of eight, so that a few threads get as many each."""
+    return 8 * ((size + 8 * _TILE - 1) // (8 * _TILE))
 
 
 @njit
-def _bounds(share: Any, shares: Any, size: Any) -> Any:
-    """(begin, end) of a task."""
-    return share * size // shares, (share + 1) * size // shares
+def _bounds(tile: Any, tiles: Any, size: Any) -> Any:
+    """(begin, end) of a tile."""
+    return tile * size // tiles, (tile + 1) * size // tiles
 
 
 @njit
 def _scratch() -> Any:
-    """A task's memory: the noise of a tile, and what `_fill` needs to write it."""
+    """A tile's memory: its noise, and what `_fill` needs to write it."""
     z, words = np.empty(_TILE + _GROUP, np.float32), np.empty(2 * _GROUP_WORDS, np.uint32)
     return z, (z.view(np.uint32), words, words.view(np.uint16))
 
 
 @njit
 def _next_stretch(at: Any, end: Any, first: Any, run: Any, stride: Any) -> Any:
-    """(origin, count): where the piece's element `at` is in the tensor, and how many go on from there in one tile."""
+    """(origin, count): where the piece's element `at` is in the tensor, and how many of the tile go on from there."""
     row, column = at // run, at % run
-    return first + row * stride + column, min(run - column, end - at, _TILE)
+    return first + row * stride + column, min(run - column, end - at)
 
 
 @njit
-def _fill(scratch: Any, origin: Any, count: Any, key: Any, table: Any, streams: Any, at: Any) -> Any:
+def _fill(scratch: Any, origin: Any, count: Any, key: Any, table: Any) -> Any:
     """Noise of a tensor's elements from `origin` on into z[skipped : skipped + count]; returns `skipped`.
 
-    Bits are moved, not floats: processors load and store more integers at a time. Beside it `streams`, arrays that the
-    caller is about to go through from `at` on, are brought near.
+    Bits are moved, not floats: processors load and store more integers at a time.
     """
     z_bits, words, numbers = scratch
     quantiles = table.view(np.uint32)
@@ -172,8 +167,6 @@ def _fill(scratch: Any, origin: Any, count: Any, key: Any, table: Any, streams: 
     for group in range(groups):
         here = group % 2 * _GROUP_WORDS
         _philox(words, _GROUP_WORDS - here, block + (group + 1) * _LANES, key)
-        for line in range(0, _GROUP, _LINE):
-            prefetch(streams, at + _AHEAD + group * _GROUP + line)
         for j in range(_GROUP):
             z_bits[np.uint64(group * _GROUP + j)] = quantiles[numbers[np.uint64(2 * here + j)]]
     return skipped

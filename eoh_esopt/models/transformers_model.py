@@ -266,10 +266,15 @@ def _load(folder: Path, dtype: str) -> tuple[Any, Any, dict[str, str]]:
         raise UserError(f"The model in {folder} has float64 weights, and masters are float32. Use --dtype float32.")
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
+    make_ready(model)
+    return tokenizer, model, checkpoint_names(model, folder, stored)
+
+
+def make_ready(model: Any) -> None:
+    """Prepare a causal language model of transformers for writing, and for nothing else."""
     model.train(False)
     model.requires_grad_(False)
-    model.get_output_embeddings().register_forward_pre_hook(_contiguous)  # type: ignore[no-untyped-call]
-    return tokenizer, model, checkpoint_names(model, folder, stored)
+    model.get_output_embeddings().register_forward_pre_hook(_contiguous)
 
 
 def _contiguous(module: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:

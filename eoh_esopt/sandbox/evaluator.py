@@ -198,8 +198,9 @@ class Evaluator:
     def _collect(self, waiting: deque[Job], feed: Feed | None) -> Iterator[tuple[int, Outcome]]:
         """Wait until a worker reports or is overdue, a score or a new candidate is there, and deal with what is."""
         busy = self._busy()
-        arriving = [feed] if feed is not None and feed.open else []
-        if not busy and not self._scores and not arriving:
+        arriving = [feed] if feed is not None and feed.open else []  # before `dropped`: a feed left out wakes nobody
+        idle = not busy and not self._scores
+        if (feed is not None and feed.dropped) or (idle and (waiting or not arriving)):
             return
         timeout = max(0.0, min(job.deadline for job in busy.values()) - time.monotonic()) if busy else None
         sources: list[Any] = [*busy, self._scored, *arriving]

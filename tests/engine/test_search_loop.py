@@ -20,10 +20,10 @@ from scripted import (
     settings,
 )
 
+from eoh_esopt.engine.batches import best_file
 from eoh_esopt.engine.events import BEST, HISTORY, read_events
 from eoh_esopt.engine.history import load_history
 from eoh_esopt.engine.listener import BatchReport, Listener
-from eoh_esopt.engine.batches import best_file
 from eoh_esopt.models.protocol import Request
 from eoh_esopt.sandbox.evaluator import Evaluator
 from operators.errors import UserError

@@ -8,6 +8,7 @@ import torch
 from benchmarks import es
 from benchmarks.plain import es as plain
 
+IN_PLACE = ("float32", "perturb in place")
 SIZES = {"a.weight": 4000, "b.weight": 4000, "norm.weight": 9}
 
 
@@ -53,8 +54,10 @@ def test_every_operation_gives_a_row_with_its_bytes_and_normals() -> None:
         ("bfloat16", name) for name in es.WEIGHT_OPERATIONS if name != "perturb in place"
     }
     assert all(row.seconds > 0 and row.plain > 0 and row.bound > 0 for row in rows.values())
+    assert all(row.bound == row.add for name, row in rows.items() if name in (("float32", "perturb"), IN_PLACE))
+    assert rows["bfloat16", "restore"].bound == pytest.approx(1.5 * rows["bfloat16", "restore"].add)
     assert rows["bfloat16", "restore"].bytes_moved == 6 * count
-    assert rows["float32", "perturb in place"].bytes_moved == 8 * count
+    assert rows[IN_PLACE].bytes_moved == 8 * count
     assert rows["bfloat16", "update-30"].bytes_moved == 10 * count
     assert rows["bfloat16", "update-30"].normals == 30 * count
     table = es.weight_table(list(rows.values()), threads=2).splitlines()

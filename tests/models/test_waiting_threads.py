@@ -9,21 +9,28 @@ import sys
 import pytest
 
 PROGRAM = """
-import os, sys
+import os
 import eoh_esopt.models.weights
-print(os.environ["OMP_WAIT_POLICY"])
+print(os.environ["OMP_WAIT_POLICY"], os.environ.get("GOMP_SPINCOUNT"))
 """
 
 
-@pytest.mark.parametrize(("chosen", "expected"), [(None, "passive"), ("active", "active")])
-def test_threads_sleep_unless_the_user_says_otherwise(chosen: str | None, expected: str) -> None:
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        ({}, ["passive", "1000"]),
+        ({"OMP_WAIT_POLICY": "active"}, ["active", "None"]),
+        ({"OMP_WAIT_POLICY": "passive"}, ["passive", "None"]),
+        ({"GOMP_SPINCOUNT": "7"}, ["passive", "7"]),
+    ],
+)
+def test_threads_spin_briefly_unless_the_user_says_otherwise(chosen: dict[str, str], expected: list[str]) -> None:
     """Spinning threads of one pool would keep the cores from the other's, so replies would take ten times as long."""
-    environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
-    if chosen is not None:
-        environment["OMP_WAIT_POLICY"] = chosen
+    settings = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
+    environment = {name: value for name, value in os.environ.items() if name not in settings} | chosen
     command = [sys.executable, "-c", PROGRAM]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == [expected]
+    assert done.stdout.split() == expected
 
 
 def test_the_policy_is_set_before_torch_is_loaded() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import families
 import numpy as np
 import pytest
 
@@ -99,11 +100,34 @@ def test_a_low_rank_update_gives_the_same_weights_as_in_transformers(adapted: An
     assert not np.array_equal(adapted.probe(PROMPT, DIRECTIONS[0]), before)
 
 
+def test_adapters_are_split_with_their_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each GPU of a split model explores with noise of its own, or with that of the wrong rows."""
+    from eoh_esopt.models.vllm.model import VllmModel
+
+    cores = min(2, os.cpu_count() or 1)
+    monkeypatch.setenv("VLLM_CPU_OMP_THREADS_BIND", "|".join(str(rank % cores) for rank in range(2)))
+    folder, sampling = families.build("qwen2.5", tmp_path / "tiny"), Sampling(max_new_tokens=8)
+    other = TransformersModel(folder, scope=get_scope("full", 1), sampling=sampling)
+    sizes: dict[str, Any] = {"tensor_parallel": 2, "max_model_len": 256, "max_batch": 4}
+    model = VllmModel(folder, scope="full", sampling=sampling, rank=1, **sizes)
+    try:
+        plain, direction = model.probe("Add two numbers.", None), Direction(7, 0.05)
+        by_adapter = model.probe("Add two numbers.", direction)
+        with model._under(direction):
+            in_place = model.probe("Add two numbers.", None)
+        assert np.abs(by_adapter - in_place).mean() < 0.1 * np.abs(in_place - plain).mean()
+        model.apply(UPDATE)
+        other.apply(UPDATE)
+        assert model.checksum() == other.checksum()
+    finally:
+        model.close()
+
+
 SETTINGS = {
     "dtype": "float32",
     "noise": "lowrank",
     "temperature": 0,
-    "budget": 14,
+    "budget": 8,
     "population": 1,
     "directions": 6,
     "max-new-tokens": 60,

@@ -176,14 +176,22 @@ class VllmModel:
 
     def _write(self, prompts: Sequence[Sequence[int]], params: Sequence[Any], adapters: Sequence[Any]) -> list[Any]:
         """vLLM's outputs. All requests wait before the first is begun: what runs beside what then never varies."""
-        self._llm.sleep(level=0)
         try:
+            self._llm.sleep(level=0)
             tokens = [{"prompt_token_ids": one} for one in prompts]
             self._llm.enqueue(tokens, params, lora_request=adapters, use_tqdm=False)
-        finally:
             self._llm.wake_up(tags=["scheduling"])
-        written: list[Any] = self._llm.wait_for_completion(use_tqdm=False)
+            written: list[Any] = self._llm.wait_for_completion(use_tqdm=False)
+        except BaseException:
+            self._drop_requests()
+            raise
         return written
+
+    def _drop_requests(self) -> None:
+        """Nothing of a batch that was broken off may run on beside the next."""
+        engine = self._llm.llm_engine
+        engine.abort_request(list(engine.output_processor.request_states), internal=True)
+        self._llm.wake_up(tags=["scheduling"])
 
     @contextmanager
     def _each_under(self, directions: Sequence[Direction | None]) -> Iterator[list[Any]]:

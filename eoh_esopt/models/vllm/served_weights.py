@@ -49,9 +49,7 @@ class ServedWeights:
         UserError: weights that cannot be moved, or that differ from the checkpoint's.
     """
 
-    def __init__(
-        self, model: nn.Module, folder: Path, scope_name: str, restore: str, rank: int | None = None
-    ) -> None:
+    def __init__(self, model: nn.Module, folder: Path, scope_name: str, restore: str, rank: int | None = None) -> None:
         scope = get_scope(scope_name, rank)
         check_restore(restore, scope)
         if restore != "exact":
