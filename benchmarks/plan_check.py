@@ -1,11 +1,11 @@
 """What `eoh-esopt plan --gpu cpu` predicts beside what a real run takes, part by part.
 
-    python -m benchmarks.plan_check [--model SmolLM2-135M-Instruct] [--seeds 2 3] [--clock wall] [--threads N]
+    python -m benchmarks.plan_check [--model SmolLM2-135M-Instruct] [--seeds 2 3] [--clock wall]
 
-For scopes `full` and `norms`: a short run of another seed first, which says how long prompts and replies are (a plan is
-told that, it does not predict it). Then, for each seed, a few layers are timed, the plan is made, and a run of that seed
-is timed, one right after the other. A run writes a start population, one generation of e1, e2, m1 and m2, and makes its
-updates. `--clock cpu` counts the processor time of the main thread, on one thread: for machines that others use too.
+For each scope and seed a few layers are timed, and right after them a run: a start population, one generation of e1,
+e2, m1 and m2, and their updates. The plan is told the mean lengths of the run's prompts and replies and how many
+updates it made, which it does not predict; layers are timed at the lengths of a run of another seed, before all others.
+`--clock cpu` counts the processor time of the main thread, on one thread: for machines that others use too.
 """
 
 from __future__ import annotations
@@ -23,9 +23,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
+from eoh_esopt.planning.shapes import from_folder
+
 if TYPE_CHECKING:
     from eoh_esopt.engine.config import RunConfig
-    from eoh_esopt.planning.workload import Seconds
+    from eoh_esopt.planning.machines import HereMachine
+    from eoh_esopt.planning.workload import Seconds, Workload
 
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.thread_time}
 PARTS = ("perturb", "write", "restore", "update")
@@ -50,7 +53,6 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="*", type=int, default=[2, 3])
     parser.add_argument("--limit", type=int, default=80, help="tokens of a reply, at most")
     parser.add_argument("--clock", choices=CLOCKS, default="wall")
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
     if arguments.clock == "cpu" and os.environ.get("OMP_NUM_THREADS") != "1":  # read when torch is loaded
         os.environ["OMP_NUM_THREADS"] = "1"
@@ -60,8 +62,9 @@ def main() -> None:
         pilot = _run(_config(arguments, scope, 1), CLOCKS[arguments.clock])
         for seed in arguments.seeds:
             config = _config(arguments, scope, seed)
-            predicted = _predicted(config, pilot, CLOCKS[arguments.clock])
-            _print_rows(scope, seed, predicted, _run(config, CLOCKS[arguments.clock]))
+            machine = _timed(_workload(config, pilot), CLOCKS[arguments.clock])
+            run = _run(config, CLOCKS[arguments.clock])
+            _print_rows(scope, seed, _predicted(_workload(config, run), machine), run)
 
 
 def _config(arguments: argparse.Namespace, scope: str, seed: int) -> RunConfig:
@@ -81,22 +84,33 @@ def _config(arguments: argparse.Namespace, scope: str, seed: int) -> RunConfig:
     return replace(config, budget=sum(count for _, count in config.plan))
 
 
-def _predicted(config: RunConfig, pilot: Run, clock: Callable[[], float]) -> Seconds:
-    """The plan's seconds of the whole run."""
-    import torch
-
-    from eoh_esopt.models.fetch import resolve
-    from eoh_esopt.models.progress import Progress
-    from eoh_esopt.planning.machines import measure_here
-    from eoh_esopt.planning.plan import make_plan
-    from eoh_esopt.planning.shapes import from_folder
+def _workload(config: RunConfig, run: Run) -> Workload:
     from eoh_esopt.planning.workload import Workload
 
-    folder = resolve(config.model, progress=Progress())
-    shape = from_folder(folder)
-    workload = Workload(config, round(pilot.prompt), pilot.reply, 0.0, 1)
-    machine = measure_here("cpu", shape, folder, workload, torch.bfloat16, ["exact"], clock=clock)
-    return make_plan(machine, 1, shape, workload, 2, ["exact"]).ways[0].total
+    return Workload(config, round(run.prompt), run.reply, 0.0, 1)
+
+
+def _timed(workload: Workload, clock: Callable[[], float]) -> HereMachine:
+    import torch
+
+    from eoh_esopt.planning.machines import measure_here
+
+    folder = _folder(workload)
+    return measure_here("cpu", from_folder(folder), folder, workload, torch.bfloat16, ["exact"], clock=clock)
+
+
+def _predicted(workload: Workload, machine: HereMachine) -> Seconds:
+    """The plan's seconds of the whole run."""
+    from eoh_esopt.planning.plan import make_plan
+
+    return make_plan(machine, 1, from_folder(_folder(workload)), workload, 2, ["exact"]).ways[0].total
+
+
+def _folder(workload: Workload) -> Path:
+    from eoh_esopt.models.fetch import resolve
+    from eoh_esopt.models.progress import Progress
+
+    return resolve(workload.config.model, progress=Progress())
 
 
 def _run(config: RunConfig, clock: Callable[[], float]) -> Run:

@@ -13,15 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.table import Column, Table
 
+from eoh_esopt.reports.plan import print_cards, print_plan
 from operators.errors import UserError
 
 if TYPE_CHECKING:
-    from eoh_esopt.planning.plan import Machine, Plan, Way
+    from eoh_esopt.planning.plan import Machine, Plan
     from eoh_esopt.planning.shapes import ModelShape
-    from eoh_esopt.planning.workload import Seconds, Workload
+    from eoh_esopt.planning.workload import Workload
 
 _HERE = ("cpu", "this")
 
@@ -72,7 +71,7 @@ def plan(
       eoh-esopt plan --model SmolLM2-135M-Instruct --gpu cpu --scope norms --directions 16 --tokens 60
       eoh-esopt plan --model ./my-model --gpu "RTX 4090" --json plan.json
     """
-    from eoh_esopt.planning.plan import make_plan, restore_modes, scope_of
+    from eoh_esopt.planning.plan import for_vllm, make_plan, restore_modes, scope_of
     from eoh_esopt.planning.shapes import find_shape
 
     if count < 1:
@@ -87,11 +86,12 @@ def plan(
     plans = [make_plan(machine, count, shape, workload, element, modes) for machine in machines]
     if json_file is not None:
         _write(json_file, plans, workload)
-    console = Console()
-    if len(plans) == 1:
-        _print_plan(console, plans[0], workload)
+    if len(plans) > 1:
+        print_cards(plans, workload)
     else:
-        _print_cards(console, plans, workload)
+        needs_more = plans[0].best is None or plans[0].best.backend != "vllm"
+        more = for_vllm(machines[0], count, shape, workload, element) if needs_more else None
+        print_plan(plans[0], workload, more)
     if not any(one.best for one in plans):
         context.exit(1)
 
@@ -166,129 +166,6 @@ def _machine(
 def _write(file: Path, plans: Sequence[Plan], workload: Workload) -> None:
     from eoh_esopt.engine.events import write_atomically
 
-    report = {"workload": asdict(workload), "plans": [asdict(plan) | {"best": _ways(plan)} for plan in plans]}
-    write_atomically(file, json.dumps(report, indent=1) + "\n")
-
-
-def _ways(plan: Plan) -> dict[str, Any] | None:
-    return None if plan.best is None else asdict(plan.best)
-
-
-def _print_plan(console: Console, plan: Plan, workload: Workload) -> None:
-    console.print(_heading(plan, workload))
-    table = Table("backend", "restore", "cards", *(Column(name, justify="right") for name in _FIGURES), box=None)
-    for way in plan.ways:
-        table.add_row(way.backend, way.restore, _cards(way), *_figures(way, workload))
-    console.print(table)
-    best = plan.best
-    if best is not None:
-        console.print()
-        console.print(_batches(best))
-    console.print()
-    console.print(_advice(plan, workload), soft_wrap=True)
-    console.print(_assumed(plan, workload), soft_wrap=True)
-
-
-_FIGURES = ("weights", "masters", "cache", "work", "needed", "room", "host", "one update", "whole run")
-
-
-def _figures(way: Way, workload: Workload) -> list[str]:
-    memory = way.memory
-    bytes_ = [memory.weights, memory.masters, memory.cache, memory.work, memory.device, way.room, memory.host]
-    times = [_time(_step(way, workload)), _time(way.total.total)] if way.fits else ["-", "no room"]
-    return [*map(_size, bytes_), *times]
-
-
-def _cards(way: Way) -> str:
-    return f"{way.replicas} x {way.cards}" if way.replicas > 1 else str(way.cards)
-
-
-def _step(way: Way, workload: Workload) -> float:
-    """Seconds of a batch that learns, or of the longest where none does."""
-    learning = [one.total for name, one in way.batches.items() if workload.learns(name)]
-    return max(learning or [one.total for one in way.batches.values()])
-
-
-def _batches(way: Way) -> Table:
-    names = ("perturb", "write", "restore", "evaluate", "update")
-    table = Table("batch", *(Column(name, justify="right") for name in (*names, "in all")), box=None)
-    for operator, seconds in way.batches.items():
-        table.add_row(operator, *(_time(getattr(seconds, name)) for name in names), _time(seconds.total))
-    return table
-
-
-def _heading(plan: Plan, workload: Workload) -> str:
-    shape, config = plan.shape, workload.config
-    guessed = ", its sizes guessed" if shape.approximate else ""
-    cards = f"{plan.gpus} x {plan.where}" if plan.gpus > 1 else plan.where
-    return (
-        f"{shape.name} ({shape.parameters / 1e9:.3g}e9 weights{guessed}) on {cards}: {config.method}, "
-        f"{config.budget} candidates, {config.directions} directions x {config.samples_per_direction}"
-    )
-
-
-def _advice(plan: Plan, workload: Workload) -> str:
-    """One sentence: what to take and what it waits for, or what is lacking."""
-    best = plan.best
-    if best is None:
-        least = min(plan.ways, key=lambda way: way.memory.device / way.room)
-        return (
-            f"There is no room: {least.backend} with restore mode {least.restore!r} comes nearest and needs "
-            f"{_size(least.memory.device)} of {_size(least.room)}. Take more cards (--count), larger ones, or "
-            "--scope norms, which keeps next to no masters."
-        )
-    name, share = max(_shares(best.total).items(), key=lambda item: item[1])
-    replicas = f", {best.replicas} replicas" if best.replicas > 1 else ""
-    cause = f", where a token mostly waits for {best.cause}" if name == "writing" else ""
-    return (
-        f"Take --backend {'served' if best.replicas > 1 else best.backend} --restore {best.restore}{replicas}: "
-        f"{_time(best.total.total)} in all. {share:.0%} of it is {name}{cause}."
-    )
-
-
-def _shares(total: Seconds) -> dict[str, float]:
-    parts = {
-        "writing": total.write,
-        "moving the weights for directions": total.perturb + total.restore,
-        "updates": total.update,
-        "waiting for candidates": total.evaluate,
-    }
-    return {name: seconds / total.total for name, seconds in parts.items()}
-
-
-def _assumed(plan: Plan, workload: Workload) -> str:
-    speeds = "Timed on this machine" if plan.where.startswith("this machine") else "By data sheets, not measured"
-    return (
-        f"{speeds}. Assumed: prompts of {workload.prompt} tokens, replies of {workload.reply:g} on average and at "
-        f"most {workload.config.sampling.max_new_tokens}, {workload.evaluation:g} s a candidate on {workload.workers} "
-        "workers."
-    )
-
-
-def _print_cards(console: Console, plans: Sequence[Plan], workload: Workload) -> None:
-    columns = (Column(name, justify="right") for name in ("needed", "room", "one update", "whole run"))
-    table = Table("GPU", "backend", "restore", "cards", *columns, box=None)
-    for plan in plans:
-        best = plan.best
-        if best is None:
-            table.add_row(plan.where, *["-"] * 6, "no room")
-            continue
-        sizes = (_size(best.memory.device), _size(best.room))
-        times = (_time(_step(best, workload)), _time(best.total.total))
-        table.add_row(plan.where, best.backend, best.restore, _cards(best), *sizes, *times)
-    console.print(_heading(plans[0], workload).replace(f" on {plans[0].where}", ""))
-    console.print(table)
-    console.print(_assumed(plans[0], workload), soft_wrap=True)
-
-
-def _size(number: float) -> str:
-    gib = number / 2**30
-    return f"{gib:.1f} GiB" if gib >= 1 else f"{gib * 1024:.0f} MiB"
-
-
-def _time(seconds: float) -> str:
-    if seconds < 0.1:
-        return f"{seconds * 1e3:.1f} ms" if seconds else "0"
-    if seconds < 120:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+    bests = [None if plan.best is None else plan.ways.index(plan.best) for plan in plans]
+    found = [asdict(plan) | {"best": best} for plan, best in zip(plans, bests, strict=True)]
+    write_atomically(file, json.dumps({"workload": asdict(workload), "plans": found}, indent=1) + "\n")

@@ -86,6 +86,9 @@ class InFlight:
 class Batches:
     """The batches of one search: what they cost, what is known of their candidates, and the best of them."""
 
+    _go_on = "go on with: eoh-esopt run --resume {}"
+    """What a user does when a search has stopped and the cause is mended."""
+
     def __init__(self, config: RunConfig, parts: Parts, history: History) -> None:
         self._config = config
         self._parts = parts
@@ -176,7 +179,7 @@ class Batches:
         if failed and len(failed) == len(ran):
             raise UserError(
                 f"The sandbox failed on all {len(failed)} candidates of a batch: {failed[0].detail} "
-                f"None of them was scored. Mend it, then: eoh-esopt run --resume {self._parts.log.folder}"
+                f"None of them was scored. Mend it, then {self._go_on.format(self._parts.log.folder)}"
             )
 
     def _count(self, generation: int, outcomes: Sequence[Outcome]) -> None:

@@ -132,7 +132,7 @@ def _sandbox(config: RunConfig, workers: int) -> Evaluator:
 def _work(
     config: RunConfig, out: Path, model: LanguageModel, evaluator: Evaluator, listener: Listener, notify: Notify
 ) -> dict[str, Any]:
-    problem = _spec(config).build()
+    problem, given = _spec(config).build(), given_programs(config, out)
     earlier = events.read_events(out) if (out / events.EVENTS).exists() else []
     notify("Taking the checksum of the weights")
     base = model.checksum()
@@ -154,7 +154,7 @@ def _work(
             recorded=Recorded(earlier),
             listener=listener,
             clock=clock,
-            given=given_programs(config, out),
+            given=given,
         )
         search = Search(config, parts, history)
         search.run()

@@ -201,7 +201,6 @@ def _learning_interface(base: type[Any], session: Session, search: Any, weights:
             if operator == "i1":
                 return self._batch(START, pop, operator, self.pop_size)
             generation, place = divmod(self._done, len(search.operators))
-            generation += first
             if session.plan is None and not self._is_drawn(generation, operator, weights[place]):
                 self._done += 1
                 return [], []  # EoH would add the offspring of the operator before once more
@@ -210,7 +209,7 @@ def _learning_interface(base: type[Any], session: Session, search: Any, weights:
                 result = self._batch(generation, pop, operator, count)
             except BudgetSpent:
                 if place:
-                    self._save(pop, generation + 1)
+                    self._save(pop, first + generation + 1)
                 raise
             self._done += 1
             return result

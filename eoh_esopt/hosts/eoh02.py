@@ -193,7 +193,7 @@ def _learning_evolution(base: type[Any], session: Session) -> type[Any]:
     class LearningEvolution(base):  # type: ignore[misc]
         """EoH's Evolution, with a batch's candidates written together and learnt from."""
 
-        generation = 0
+        generation = 0  # of ours: from the first one after the start, also where EoH goes on from a file
 
         def get_algorithm(self, population: list[Any], operators: Sequence[str]) -> tuple[list[Any], list[Any]]:
             start = set(operators) == {"i1"}
@@ -239,7 +239,6 @@ def _learning_loop(base: type[Any], population_management: Any, session: Session
                 if self.config.use_seed or self.config.use_continue:
                     raise
                 population, first = self._from_template(), 0
-            self.evolution.generation = first
             return population, first
 
         def _from_template(self) -> list[Any]:
@@ -263,7 +262,8 @@ def _learning_loop(base: type[Any], population_management: Any, session: Session
             population, first = self._init_population(began)
             for generation in range(first, self.n_pop):
                 for operator, count in session.plan.items():
-                    population = self._one_operator(population, generation, operator, count)
+                    self.evolution.generation = generation - first
+                    population = self._one_operator(population, operator, count)
                     self._save(population, generation + 1)  # each time: a budget may end inside a generation
                 self._logger.info(
                     f"  --- gen {generation + 1} of {self.n_pop} done  pop={len(population)}  "
@@ -271,8 +271,7 @@ def _learning_loop(base: type[Any], population_management: Any, session: Session
                 )
             self._flush_samples()
 
-        def _one_operator(self, population: list[Any], generation: int, operator: str, count: int) -> list[Any]:
-            self.evolution.generation = generation
+        def _one_operator(self, population: list[Any], operator: str, count: int) -> list[Any]:
             _, offspring = self.evolution.get_algorithm(population, [operator] * count)
             for one in offspring:
                 self._record(operator, one)

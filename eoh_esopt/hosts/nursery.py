@@ -10,6 +10,7 @@ own, and may read files, use the network or start programs.
 from __future__ import annotations
 
 import contextlib
+import gc
 import math
 import mmap
 import os
@@ -144,6 +145,7 @@ def _live(report: Report, requests: int, replies: int, workers: int, wall_s: flo
         os.setsid()  # away from the terminal's interrupts
         _inherit_orphans()
         frames.widen(replies)
+        gc.freeze()  # what the children share with it stays shared
         _serve(report, requests, replies, workers, wall_s, parent)
     finally:
         os._exit(0)

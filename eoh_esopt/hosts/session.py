@@ -51,6 +51,8 @@ class Session(Batches):
         notify: says a line to the user.
     """
 
+    _go_on = "run the search again."
+
     def __init__(
         self, settings: Settings, facts: HostFacts, parts: Parts, history: History, notify: Callable[[str], None]
     ) -> None:

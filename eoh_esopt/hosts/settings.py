@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from eoh_esopt.engine.config import ENDPOINTS, RunConfig
+from eoh_esopt.engine.events import holds_run
 from eoh_esopt.engine.ledger import Ledger
 from eoh_esopt.hosts.host import LEARNING, HostFacts
 from eoh_esopt.models.protocol import Sampling
@@ -154,6 +155,8 @@ def settings_of(
             f"The operators {list(facts.operators)} hold neither m1 nor m2, which the model learns from. "
             "Add one of them, or attach with method='eoh' to keep the weights as they are."
         )
+    if output is not None and holds_run(output):
+        raise UserError(f"output {output} holds a run already. Choose another one, or leave it out.")
     return Settings(run, schedule, evaluator, budget, budget_unit, output)
 
 

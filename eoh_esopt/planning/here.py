@@ -9,7 +9,6 @@ that is asked for, by the kernels that a run uses. No checkpoint is needed, and 
 from __future__ import annotations
 
 import copy
-import gc
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -120,7 +119,9 @@ class Slices:
         layer = dtype.itemsize * (shape.parameters - shape.vocabulary * shape.hidden) / shape.layers
         wanted = pattern * int(np.ceil(_BEYOND_CACHES / layer / pattern))
         self.layers = min(wanted, shape.layers)
-        self._some, self._none = (_model(config, count, dtype, device) for count in (self.layers, 0))
+        with torch.random.fork_rng(devices=()):  # transformers draws weights from the global generator
+            self._some, self._none = (_model(config, count, dtype, device) for count in (self.layers, 0))
+        self._rng = torch.Generator().manual_seed(1)
         self._device = device
 
     def generation(self, contexts: Mapping[int, int], scope: Scope | None, repeats: int = 3) -> Generation:
@@ -178,7 +179,7 @@ class Slices:
 
     def _reply(self, model: Any, rows: int, context: int) -> tuple[float, float]:
         """Seconds until the first token of a batch of replies, and the median of its later tokens."""
-        tokens = torch.randint(3, self._shape.vocabulary, (rows, context), device=self._device)
+        tokens = torch.randint(3, self._shape.vocabulary, (rows, context), generator=self._rng).to(self._device)
         sampler = _Clocked(RowSampler(Sampling(max_new_tokens=_STEPS), list(range(rows)), context), self._now)
         began = self._now()
         model.generate(
@@ -201,11 +202,6 @@ class Slices:
         if self._device.startswith("cuda"):
             torch.cuda.synchronize(self._device)
         return self._clock()
-
-    def close(self) -> None:
-        """Let go of the memory."""
-        del self._some, self._none
-        gc.collect()
 
 
 _LONG = GenerationConfig(  # type: ignore[no-untyped-call]

@@ -30,6 +30,7 @@ class CardMachine:
     element: int
     backends: tuple[str, ...] = ("vllm", "transformers")
     overlaps: bool = True
+    measured: bool = False
 
     @property
     def name(self) -> str:
@@ -86,6 +87,7 @@ class HereMachine:
     reading: float
     overlaps: bool
     backends: tuple[str, ...] = ("transformers",)
+    measured: bool = True
 
     def modes(self, backend: str) -> Collection[str]:
         """Those that were timed."""

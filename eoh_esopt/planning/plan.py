@@ -52,6 +52,11 @@ class Machine(Protocol):
         ...
 
     @property
+    def measured(self) -> bool:
+        """Whether the speeds were measured, not taken from a data sheet."""
+        ...
+
+    @property
     def room(self) -> float:
         """Bytes of memory of one card."""
         ...
@@ -117,12 +122,14 @@ class Plan:
 
     Attributes:
         where: the card, or this machine.
+        measured: whether the speeds were measured, not taken from a data sheet.
         gpus: how many there are.
         shape: the model.
         ways: in the order they were looked at.
     """
 
     where: str
+    measured: bool
     gpus: int
     shape: ModelShape
     ways: tuple[Way, ...]
@@ -173,7 +180,16 @@ def make_plan(
         for mode in modes
         if mode in machine.modes(backend)
     ]
-    return Plan(machine.name, gpus, shape, tuple(ways))
+    return Plan(machine.name, machine.measured, gpus, shape, tuple(ways))
+
+
+def for_vllm(machine: Machine, gpus: int, shape: ModelShape, workload: Workload, element: int) -> Plan | None:
+    """The plan with as many more cards as vLLM needs; None where it has room already, or never will."""
+    for count in (count for count in _SPLITS if count > gpus):
+        plan = make_plan(machine, count, shape, workload, element, ("exact",))
+        if any(way.backend == "vllm" and way.fits for way in plan.ways):
+            return plan
+    return None
 
 
 def _way(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 from eoh_esopt.engine.config import RunConfig
 from eoh_esopt.planning.speeds import Speeds
+from operators.errors import UserError
 
 LEARNING = ("m1", "m2")
 
@@ -21,6 +23,9 @@ class Workload:
         reply: tokens of a reply, on average; at most the limit.
         evaluation: seconds of one worker for one candidate.
         workers: of the sandbox.
+
+    Raises:
+        UserError: a number is not finite or too small.
     """
 
     config: RunConfig
@@ -28,6 +33,17 @@ class Workload:
     reply: float
     evaluation: float
     workers: int
+
+    def __post_init__(self) -> None:
+        limits = (
+            ("prompt-tokens", self.prompt, 1),
+            ("tokens", self.reply, 1),
+            ("evaluation", self.evaluation, 0),
+            ("workers", self.workers, 1),
+        )
+        for name, value, least in limits:
+            if not (math.isfinite(value) and value >= least):
+                raise UserError(f"{name} must be a finite number of at least {least}, not {value}.")
 
     def longest(self, rows: int) -> float:
         """Tokens of the longest of several replies, which a batch waits for.

@@ -14,6 +14,7 @@ from host_runs import Ended, Install, processes, run
 
 from eoh_esopt.engine.history import load_history
 from eoh_esopt.engine.replay import replay_history
+from eoh_esopt.hosts.populations import read_population
 
 SLEEPER = ("sleep", "98765")
 """What the programs of `writers.leaving` start."""
@@ -123,6 +124,20 @@ def test_files_stay_llm4ads(ended: dict[str, Ended]) -> None:
     written = [one for event in search.events("written") for one in event["candidates"]]
     assert len(rows) == len([one for one in written if one["status"] not in ("no_code", "syntax")])
     assert {one["score"] for one in rows} - {None} == {-one["objective"] for one in written if one["status"] == "ok"}
+
+
+def test_population_files_of_llm4ad_start_other_searches(ended: dict[str, Ended]) -> None:
+    """Without it a user of LLM4AD could not go on with `--init-from` with what they have found."""
+    results = ended["mixed"].folder / "results"
+    newest = max((results / "population").iterdir(), key=lambda path: int(path.stem.split("_")[1]))
+    scores = [one["score"] for one in json.loads(newest.read_text())]
+    programs = read_population(results, "import numpy as np")
+    assert len(programs) == len(scores)
+    for program, score in zip(programs, scores, strict=True):
+        names: dict[str, Any] = {}
+        exec(program.code, names)
+        assert -abs(names["value"](1.0, 2.0) - 100.0) == pytest.approx(score)
+        assert program.idea == "Weigh the second one."
 
 
 @pytest.mark.parametrize("name", ["mixed", "cycles", "by_host"])

@@ -10,22 +10,26 @@ from host_runs import find, run
 from eoh_esopt.engine.history import load_history
 from eoh_esopt.engine.replay import replay_history
 
-SIZES = {"eoh02": {"eoh": {"pop_size": 2, "n_pop": 3}}, "eoh01": {"paras": {"ec_pop_size": 2, "ec_n_pop": 3}}}
+SEARCHES = {
+    "eoh02": {"problem": "Tour", "eoh": {"pop_size": 2, "n_pop": 3}, "reward": "graded"},
+    "eoh01": {"paras": {"ec_pop_size": 2, "ec_n_pop": 3}, "reward": "paper"},
+}
 
 
 @pytest.mark.model
 @pytest.mark.parametrize("name", ["eoh02", "eoh01"])
 def test_small_model_learns_in_a_search_of_three_generations(name: str, small_model: Path, tmp_path: Path) -> None:
     """Without it everything could work with a scripted model, and nothing with one that has weights."""
+    search = dict(SEARCHES[name])
     asked = {
         "model": str(small_model),
         "schedule": "paper",
         "scope": "norms",
         "directions": 4,
-        "max_new_tokens": 48,
-        "reward": "paper",
+        "max_new_tokens": 56,
+        "reward": search.pop("reward"),
     }
-    ended = run(find(name), tmp_path, one={**SIZES[name], "attach": asked})["one"]
+    ended = run(find(name), tmp_path, one={**search, "attach": asked})["one"]
     assert ended.result["error"] == ""
     assert ended.generations == 3
     history = load_history(ended.folder / "results" / "esopt")

@@ -39,6 +39,31 @@ class NoTemplate(Near):
     template_program = "def value(first, second):\n    raise NotImplementedError\n"
 
 
+class Tour(BaseProblem):
+    """Small models fail at it in several ways, so that they have something to learn."""
+
+    template_program = '''
+import numpy as np
+
+def next_node(current_node: int, start_node: int, unvisited_nodes: np.ndarray, distances: np.ndarray) -> int:
+    """Select the next node to visit in a tour."""
+    return unvisited_nodes[np.argmin(distances[current_node][unvisited_nodes])]
+'''
+    task_description = "Find the shortest tour. Design a novel rule to select the next node to visit in each step."
+
+    def evaluate_program(self, program_str, callable_func):
+        points = np.random.default_rng(1).random((12, 2))
+        distances = np.linalg.norm(points[:, None] - points[None], axis=2)
+        tour = [0]
+        while len(tour) < len(points):
+            left = np.setdiff1d(np.arange(len(points)), tour)
+            node = callable_func(tour[-1], 0, left, distances)
+            if node not in left:
+                return None
+            tour.append(int(node))
+        return sum(distances[one, two] for one, two in zip(tour, tour[1:] + [0], strict=True))
+
+
 def global_state() -> dict[str, str]:
     """What must be the same before and after."""
     root = logging.getLogger()
