@@ -25,7 +25,7 @@ LOWRANK_VERSION = 1
 """Carried by the histories of runs with this noise."""
 
 DEFAULT_RANK = 1
-"""The cheapest. The sum of an update's G directions has rank G all the same."""
+"""The cheapest: higher ranks gain no more by an update, see docs/learning.md."""
 
 
 def factor_names(name: str) -> tuple[str, str]:

@@ -7,7 +7,6 @@ module of `Evolution`. Prompts, choice of parents, retries, population, log and 
 from __future__ import annotations
 
 import ast
-import inspect
 import logging
 import sys
 import time
@@ -23,6 +22,7 @@ from eoh_esopt.hosts.host import BudgetSpent, Draft, HostFacts, Seam, Slot
 from eoh_esopt.hosts.reading import read_reply
 from eoh_esopt.hosts.seams import require, seam
 from eoh_esopt.hosts.session import Session
+from eoh_esopt.hosts.trial import Around, counting
 from eoh_esopt.hosts.untouched import swapped
 from eoh_esopt.sandbox.candidate import Progress
 from operators.errors import UserError
@@ -86,7 +86,7 @@ class Eoh02:
         """
         config, problem = self._config, self._problem
         function, arguments = entry(problem.template_program, type(problem).__name__)
-        total = sum(config.operator_weights)
+        total = sum(config.operator_weights) or 1.0
         shares = zip(config.operators, config.operator_weights, strict=True)
         return HostFacts(
             name="EoH 0.2",
@@ -110,22 +110,27 @@ class Eoh02:
         log = (Path(self._config.output_dir) / "results" / "run_log.txt").absolute()
         handlers = logging.getLogger("eoh").handlers
         if any(getattr(handler, "baseFilename", None) == str(log) for handler in handlers):
-            raise UserError("This search has run already. Attach before run(), to a new EoH(...).")
+            raise UserError(
+                f"A search of this process has run already and wrote {log}. Attach before run(), to a new EoH(...) "
+                "with an output_dir of its own."
+            )
 
     def evaluate(self, code: str, progress: Progress) -> object:
         """The problem's own evaluation, with the errors that EoH swallows raised again."""
-        errors: list[BaseException] = []
         problem, inner = self._problem, self._problem.evaluate_program
-
-        def watched(program: str, function: Any) -> object:
-            return inner(program, progress.counting(function) if inspect.isfunction(function) else function)
-
-        problem.evaluate_program = watched  # of the copy in this process alone
+        errors: list[BaseException] = []
         _listen(errors)
-        value = problem.evaluate(code)
-        if value is None and errors:
-            raise errors[-1]
-        return value
+
+        def attempt(around: Around) -> object:
+            errors.clear()
+            # Of the copy in this process alone.
+            problem.evaluate_program = lambda program, function: inner(program, around(function))
+            value = problem.evaluate(code)
+            if value is None and errors:
+                raise errors[-1]
+            return value
+
+        return counting(progress, attempt)
 
     def evaluate_as_host(self, code: str) -> object:
         """By EoH's own process and timeout."""

@@ -53,7 +53,7 @@ def parent_of(one: Mapping[str, Any]) -> Parent:
     note = other.get(KEY) if isinstance(other, Mapping) else None
     measured = note.get("objective") if isinstance(note, Mapping) else None
     objective = measured if isinstance(measured, float) else one["objective"]
-    return Parent(one["code"], one["algorithm"], float(objective))
+    return Parent(one["code"], one.get("algorithm") or "", float(objective))
 
 
 def check_operators(facts: HostFacts) -> None:

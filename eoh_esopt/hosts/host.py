@@ -40,6 +40,7 @@ class HostFacts:
         timeout: limit of one evaluation, in seconds.
         folder: where the host writes; our folder goes into it.
         maximise: whether the host's numbers are better when they are larger.
+        limit: attempts beyond the start population after which the host ends by itself; None where it has no such end.
     """
 
     name: str
@@ -55,6 +56,7 @@ class HostFacts:
     timeout: float
     folder: Path
     maximise: bool = False
+    limit: int | None = None
 
 
 @dataclass(frozen=True)

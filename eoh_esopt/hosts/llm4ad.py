@@ -28,6 +28,7 @@ from eoh_esopt.hosts.one_function import one_function
 from eoh_esopt.hosts.reading import read_reply
 from eoh_esopt.hosts.seams import require, seam
 from eoh_esopt.hosts.session import Session
+from eoh_esopt.hosts.trial import counting
 from eoh_esopt.hosts.untouched import shadowed, swapped
 from eoh_esopt.sandbox.candidate import Progress
 from operators.errors import UserError
@@ -138,17 +139,15 @@ class Llm4ad:
             timeout=evaluation.timeout_seconds or LONGEST_TIMEOUT,
             folder=Path(getattr(host._profiler, "_log_dir", None) or "."),
             maximise=True,
+            limit=max(1, host._max_sample_nums - (host._tot_sample_nums if host._resume_mode else host._pop_size)),
         )
 
     def _generations(self) -> int:
-        """Those after the start population: LLM4AD stops on its generations or its samples, whichever comes first."""
+        """Those after the start population, or after what a search that is resumed has done."""
         host = self._host
-        begun = host._population.generation if host._resume_mode else START_GENERATIONS
-        samples = host._max_sample_nums - (host._tot_sample_nums if host._resume_mode else host._pop_size)
-        limits: list[int] = [max(1, samples // host._pop_size)]
-        if host._max_generations is not None:
-            limits.append(host._max_generations - begun)
-        return min(limits)
+        most: int = host._max_sample_nums if host._max_generations is None else host._max_generations
+        begun: int = host._population.generation if host._resume_mode else START_GENERATIONS
+        return most - begun
 
     def check(self) -> None:
         """Look whether the search can be attached to, see `eoh_esopt.hosts.host.Host`."""
@@ -174,9 +173,7 @@ class Llm4ad:
             namespace: dict[str, Any] = {}
             exec(program, namespace)
             function = namespace[name]
-            if inspect.isfunction(function):
-                function = progress.counting(function)
-        return evaluation.evaluate_program(program, function)
+        return counting(progress, lambda around: evaluation.evaluate_program(program, around(function)))
 
     def evaluate_as_host(self, code: str) -> object:
         """By LLM4AD's own process and timeout."""
@@ -273,12 +270,6 @@ class _Loop:
     def _paper_schedule(self) -> None:
         host, session = self._host, self._session
         assert session.plan is not None
-        planned = sum(session.plan.values()) * session.facts.generations + host._tot_sample_nums
-        if planned > host._max_sample_nums:
-            session.notify(
-                f"WARNING: max_sample_nums={host._max_sample_nums} ends the search early: all "
-                f"{session.facts.generations} generations take {planned}."
-            )
         for generation in range(session.facts.generations):
             for operator, count in session.plan.items():
                 left = host._max_sample_nums - host._tot_sample_nums

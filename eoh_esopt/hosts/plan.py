@@ -34,14 +34,15 @@ def _host_schedule(facts: HostFacts, settings: Settings) -> Iterator[str]:
         return
     size = settings.run.learning_batch
     needed = {name: size / facts.drawn[name] for name in LEARNING if facts.drawn.get(name)}
-    rhythm = ", ".join(f"{name} about every {count:.2g}" for name, count in needed.items())
+    rhythm = ", ".join(f"from {name} {_rhythm(count)}" for name, count in needed.items())
     yield (
-        f"An update takes {size} candidates of one operator ({settings.run.directions} directions). They are collected "
-        f"over as many generations as that takes: {rhythm}."
+        f"An update takes {size} candidates of one operator ({settings.run.directions} directions), collected over as "
+        f"many generations as that takes. The model learns {rhythm}."
     )
-    if all(count > facts.generations for count in needed.values()):
+    generations = settings.generations(facts)
+    if all(count > generations for count in needed.values()):
         yield (
-            f"WARNING: {facts.generations} generations are too few for that: the model will hardly learn. Use "
+            f"WARNING: {generations} generations are too few for that: the model will hardly learn. Use "
             f"schedule='paper', fewer directions (now {settings.run.directions}), a larger population or more "
             "generations."
         )
@@ -49,11 +50,18 @@ def _host_schedule(facts: HostFacts, settings: Settings) -> Iterator[str]:
 
 def _paper_schedule(facts: HostFacts, settings: Settings, plan: dict[str, int]) -> Iterator[str]:
     batches = ", ".join(f"{name} x {count}" for name, count in plan.items())
-    total = sum(plan.values()) * facts.generations
+    generations = settings.generations(facts)
+    total = sum(plan.values()) * generations
+    if facts.limit is not None:
+        total = min(total, facts.limit)
     yield (
-        f"Schedule 'paper': {facts.generations} generations of {batches}, the population renewed after each operator; "
+        f"Schedule 'paper': {generations} generations of {batches}, the population renewed after each operator; "
         f"{total} candidates and the start population."
     )
     if settings.run.learns:
         learning = sum(name in LEARNING for name in plan)
-        yield f"The model learns after each batch of m1 or m2, so up to {learning * facts.generations} times."
+        yield f"The model learns after each batch of m1 or m2, so up to {learning * generations} times."
+
+
+def _rhythm(generations: float) -> str:
+    return "in each generation" if generations <= 1 else f"about once in {generations:.2g} generations"

@@ -39,7 +39,8 @@ def check_evaluation(
         if outcome.status is Status.TIMEOUT:
             notify(
                 f"WARNING: the evaluation of the problem's own template was ended after its timeout of "
-                f"{facts.timeout:g} s. Candidates will hardly be faster: give the problem a larger timeout."
+                f"{facts.timeout:g} s. Candidates will hardly be faster: give the problem a larger timeout. Where it "
+                "is quick outside of the search, its libraries may not bear being forked: try evaluator='host'."
             )
             return
         notify(f"The problem's own template is not valid ({outcome.status.value}: {outcome.detail}).")

@@ -119,7 +119,7 @@ def _search(
         history = History(config.model, base, config.scope, config.restore, dtype, rank=config.lowrank)
         parts = Parts(
             task=_task(facts),
-            operators=_operators(facts, config),
+            operators=_operators(facts, settings),
             momentum=momentum(config.momentum),
             model=model,
             evaluator=evaluator,
@@ -152,13 +152,14 @@ def _task(facts: HostFacts) -> Task:
     )
 
 
-def _operators(facts: HostFacts, config: RunConfig) -> dict[str, Operator]:
+def _operators(facts: HostFacts, settings: Settings) -> dict[str, Operator]:
     """Those that the model learns from; sigma runs over the generations that the host plans."""
+    config = settings.run
     if not config.learns:
         return {}
     assert config.sigma is not None
     assert config.sigma_final is not None
-    sigma = cosine(config.sigma, config.sigma_final, facts.generations)
+    sigma = cosine(config.sigma, config.sigma_final, settings.generations(facts))
     return {
         name: replace(learning(config, Unwritten(name)), sigma=sigma) for name in LEARNING if name in facts.operators
     }

@@ -73,6 +73,14 @@ class Settings:
         begun = run.prefill != "none" and facts.arguments is not None
         return replace(self, run=replace(run, prefill="signature" if begun else "none"))
 
+    def generations(self, facts: HostFacts) -> int:
+        """Generations that the host plans, as far as its limit of attempts reaches; the last may be cut short."""
+        if facts.limit is None:
+            return facts.generations
+        plan = self.plan(facts)
+        size = facts.population if plan is None else sum(plan.values())
+        return max(1, min(facts.generations, -(-facts.limit // size)))
+
     def left(self, ledger: Ledger) -> int | None:
         """How much of the budget is left, at least 0; None without a budget."""
         return None if self.budget is None else max(0, self.budget - spent(ledger)[self.budget_unit])

@@ -7,10 +7,13 @@ checked for its form, not for its truth.
 from __future__ import annotations
 
 import ast
+import functools
+import inspect
 import math
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from eoh_esopt.engine._snippets import defined
 from eoh_esopt.hosts.host import HostFacts
@@ -21,6 +24,9 @@ from problems.base import EVALUATION_SEED, NotFinite, WrongShape, as_real
 
 Evaluation = Callable[[str, Progress], object]
 """`Host.evaluate`."""
+
+Around = Callable[[Any], Any]
+"""Takes a program's function and returns what to call in its place."""
 
 PROBE = "_eoh_esopt_probe"
 """Name in `sys.modules` under which a probe, see `preflight`, notes that it was called."""
@@ -36,6 +42,44 @@ def report(evaluate: Evaluation, facts: HostFacts, code: str, progress: Progress
     except Failure as failure:
         header = {"status": failure.status.value, "detail": failure.detail[:200]}
         return [frames.pack(header, failure.trace.encode(errors="replace"))]
+
+
+def counting(progress: Progress, attempt: Callable[[Around], object]) -> object:
+    """Evaluate with the calls of the program's function counted.
+
+    Something stands around the function for that. Where the evaluation fails without having called it, that may be the
+    cause (numba takes plain functions only), so it is tried once more without.
+
+    Args:
+        progress: takes the count.
+        attempt: evaluates; is given what to put the program's function through.
+    """
+    wrapped, entered = [False], [False]
+    note = progress.counting(lambda: None)
+
+    def around(function: Any) -> Any:
+        if not inspect.isfunction(function):
+            return function
+        wrapped[0] = True
+
+        @functools.wraps(function)
+        def call(*arguments: object, **named: object) -> object:
+            entered[0] = True
+            value = function(*arguments, **named)
+            note()
+            return value
+
+        return call
+
+    try:
+        value = attempt(around)
+    except Exception:
+        if entered[0] or not wrapped[0]:
+            raise
+        value = None
+    if value is None and wrapped[0] and not entered[0]:
+        return attempt(lambda function: function)
+    return value
 
 
 def _value(evaluate: Evaluation, facts: HostFacts, code: str, progress: Progress) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eoh_esopt.hosts.groups import Groups, Unwritten
@@ -30,6 +30,7 @@ def situation(one: Groups, generation: int = 0) -> Situation:
     return Situation((), generation, np.random.default_rng(one.begun))
 
 
+@settings(deadline=None)
 @given(st.integers(1, 5), st.integers(1, 3), st.lists(st.integers(0, 9), max_size=8))
 def test_each_direction_is_used_as_often_as_it_should(directions: int, samples: int, batches: list[int]) -> None:
     """Without it an update could rest on directions with too few samples, or forget candidates."""

@@ -56,9 +56,9 @@ def test_clone_with_other_seams_fails_by_name(tmp_path: Path) -> None:
 
 def test_clone_that_cannot_be_imported_says_what_is_missing(tmp_path: Path) -> None:
     """EoH 0.2 needs requests and does not install it: the check must name it rather than fail itself."""
-    ended = command("--repo", put_clone(tmp_path, run="import no_such_package\n"))
-    assert ended.returncode == 1
-    assert "eoh.run cannot be imported: No module named 'no_such_package'" in ended.stdout
+    checked = check(in_clone(put_clone(tmp_path, run="import no_such_package\n")))
+    assert not checked.works
+    assert checked.error == "eoh.run cannot be imported: No module named 'no_such_package'"
 
 
 def test_clone_that_ends_the_process(tmp_path: Path) -> None:

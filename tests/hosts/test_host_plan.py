@@ -39,7 +39,7 @@ def lines(**changes: Any) -> str:
 def test_rhythm_of_the_hosts_schedule_is_told() -> None:
     """Without it nobody knows why the model moves once in five generations only."""
     told = lines(directions=10)
-    assert "m1 about every 5" in told
+    assert "from m1 about once in 5 generations" in told
     assert "WARNING" not in told
 
 
@@ -112,3 +112,14 @@ def test_replies_of_small_models_are_begun_where_that_is_possible() -> None:
     assert settings().run.prefill == "signature"
     assert asked().resolved(asked().run.resolved(7_000_000_000), facts()).run.prefill == "none"
     assert asked().resolved(asked().run.resolved(1), facts(arguments=None)).run.prefill == "none"
+
+
+def test_limit_of_a_host_cuts_what_is_told_and_the_schedule_of_sigma() -> None:
+    """LLM4AD ends on its samples: a search would stop with sigma still large, after fewer updates than were told."""
+    shown = facts(operators=("e1", "m1"), drawn={"e1": 2.0, "m1": 2.0}, generations=20, limit=30)
+    paper = asked(schedule="paper", directions=4)
+    assert paper.generations(shown) == 4, "30 candidates are 3 generations of 8 and a part of one"
+    assert "4 generations of e1 x 4, m1 x 4" in "\n".join(explain(shown, paper))
+    assert "30 candidates and the start" in "\n".join(explain(shown, paper))
+    assert asked().generations(shown) == 8
+    assert asked().generations(facts(generations=20)) == 20

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eoh_esopt.hosts.eoh_common import host_objective, individual, parent_of
@@ -45,12 +45,14 @@ def test_reply_without_a_program() -> None:
     assert read_reply("I would rather not.", "value") is None
 
 
+@settings(deadline=None)
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_rounding_keeps_small_objectives_apart(objective: float) -> None:
     """Without it objectives of a millionth would all be 0.0, and candidates be dropped as duplicates."""
     assert host_objective(objective) == pytest.approx(objective, rel=1e-3, abs=1e-320)
 
 
+@settings(deadline=None)
 @given(st.floats(min_value=0.01, max_value=1e6))
 def test_rounding_is_the_hosts_for_usual_objectives(objective: float) -> None:
     """Without it the same search would show other numbers than before."""

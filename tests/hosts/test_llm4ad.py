@@ -272,12 +272,12 @@ def test_bad_input_to_llm4ads_search(llm4ad: Install, tmp_path: Path) -> None:
 def test_small_model_learns_in_a_search_of_llm4ad(llm4ad: Install, small_model: Path, tmp_path: Path) -> None:
     """Without it everything could work with a scripted model, and nothing with one that has weights."""
     options = {
-        "eoh": {"pop_size": 3, "num_evaluators": 2},
+        "eoh": {"pop_size": 2, "num_samplers": 2, "num_evaluators": 2},
         "attach": {
             "model": str(small_model),
             "scope": "norms",
             "directions": 6,
-            "max_new_tokens": 60,
+            "max_new_tokens": 48,
             "reward": "graded",
         },
     }

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eoh_esopt.hosts.together import Stopped, ask, write_together
@@ -29,6 +29,7 @@ def echo(asked: Sequence[tuple[int, str]]) -> list[str]:
     return [prompt.upper() for _, prompt in asked]
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 5), max_size=6))
 def test_each_writer_gets_its_own_answers(times: list[int]) -> None:
     """Without it a candidate could be made of the reply to another one's prompt."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 
 from eoh_esopt.hosts.evaluation import HostEvaluation, SandboxEvaluation
 from eoh_esopt.hosts.host import HostFacts
+from eoh_esopt.hosts.trial import counting
 from eoh_esopt.sandbox.candidate import Progress
 from operators.records import Outcome, Status
 
@@ -29,7 +32,7 @@ class FakeHost:
     def evaluate(self, code: str, progress: Progress) -> object:
         names: dict[str, Any] = {}
         exec(code, names)
-        return self._evaluate(progress.counting(names["value"]))
+        return counting(progress, lambda around: self._evaluate(around(names["value"])))
 
     def evaluate_as_host(self, code: str) -> object:
         return self.evaluate(code, Progress())
@@ -94,6 +97,20 @@ def test_each_way_to_fail_has_its_status(code: str, status: Status, calls: int) 
     outcome = outcomes(call, code)[0]
     assert (outcome.status, outcome.calls) == (status, calls), outcome.detail
     assert (outcome.objective is not None) == (status is Status.OK)
+
+
+@pytest.mark.parametrize(
+    "evaluate",
+    [
+        lambda function: function(first=1.0, second=2.0),
+        lambda function: function(*(1.0,), **{"second": 2.0}),
+        lambda function: numba.njit(function)(1.0, 2.0),
+        lambda function: float(len(inspect.signature(function).parameters)) + 1.0,
+    ],
+)
+def test_evaluations_may_do_with_the_function_what_they_like(evaluate: Any) -> None:
+    """Without it evaluations that compile the function, or call it by names, would fail for our counting its calls."""
+    assert outcomes(evaluate, GOOD)[0].objective == 3.0
 
 
 def test_number_is_not_rounded() -> None:

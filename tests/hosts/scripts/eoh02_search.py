@@ -39,6 +39,17 @@ class NoTemplate(Near):
     template_program = "def value(first, second):\n    raise NotImplementedError\n"
 
 
+class Kind(Near):
+    template_program = "class Value:\n    def value(self, first, second):\n        return first\n"
+
+    def evaluate_program(self, program_str, callable_func):
+        return abs(callable_func().value(1.0, 2.0) - 100.0)
+
+
+class Several(Near):
+    template_program = "def weight(first):\n    return first\n\ndef value(first, second):\n    return weight(first)\n"
+
+
 class Tour(BaseProblem):
     """Small models fail at it in several ways, so that they have something to learn."""
 
@@ -61,7 +72,7 @@ def next_node(current_node: int, start_node: int, unvisited_nodes: np.ndarray, d
             if node not in left:
                 return None
             tour.append(int(node))
-        return sum(distances[one, two] for one, two in zip(tour, tour[1:] + [0], strict=True))
+        return sum(distances[one, two] for one, two in zip(tour, [*tour[1:], 0], strict=True))
 
 
 def global_state() -> dict[str, str]:

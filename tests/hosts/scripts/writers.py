@@ -78,3 +78,20 @@ def raising(request: Request, number: int) -> str:
 def at_third(request: Request, number: int) -> str:
     """A program in one of three replies."""
     return valid(request, number) if number % 3 == 0 else "Let me think."
+
+
+def kind(request: Request, number: int) -> str:
+    """A class in place of a function."""
+    weight = number % 997
+    return (
+        f"```python\nclass Value:\n    def value(self, first, second):\n        return first + {weight} * second\n```"
+    )
+
+
+def several(request: Request, number: int) -> str:
+    """Two functions, and a call that shows their use."""
+    weight = number % 997
+    return (
+        f"```python\ndef weight(first):\n    return {weight} * first\n\ndef value(first, second):\n"
+        "    return weight(first) + second\n\nprint(value(1, 2))\n```"
+    )
