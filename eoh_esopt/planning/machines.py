@@ -130,13 +130,13 @@ def measure_here(
         UserError: there is no room for the layers.
     """
     scope = scope_of(workload)
-    moved = Moved.of(shape, scope)
+    moved, room = Moved.of(shape, scope), _room(device)
     try:
         slices = Slices(shape, folder, dtype, device, clock)
         plain, directed = _contexts(workload, by_row=scope.per_row)
         return HereMachine(
             name=_name(device),
-            room=_room(device),
+            room=room,
             plain=slices.generation(plain, None),
             directed=slices.generation(directed, scope) if directed else None,
             moving={mode: slices.moving(scope, mode, moved.weights) for mode in modes},
@@ -144,7 +144,9 @@ def measure_here(
             overlaps=device != "cpu",
         )
     except (MemoryError, torch.OutOfMemoryError) as error:
-        raise UserError(f"There is no room here for a few layers of {shape.name}: {error}. Give --gpu.") from error
+        raise UserError(
+            f"There is no room here for a few layers of {shape.name} ({error}). Name a card instead."
+        ) from error
 
 
 def _contexts(workload: Workload, *, by_row: bool) -> tuple[dict[int, int], dict[int, int]]:

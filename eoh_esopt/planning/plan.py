@@ -215,7 +215,8 @@ def _way(
     found = [(operator, count) for operator, count in workload.batches()]
     seconds = {batch: batch_seconds(workload, *batch, team) for batch in set(found)}
     largest = {operator: max(count for other, count in found if other == operator) for operator, _ in found}
-    rows = workload.config.samples_per_direction if in_place and workload.config.learns else _rows(workload, backend)
+    learns = in_place and workload.config.learns
+    rows = workload.config.samples_per_direction if learns else _rows(workload, backend, replicas)
     return Way(
         backend=backend,
         restore=mode,
@@ -238,7 +239,7 @@ def _needed(
         restore=mode,
         moved=Moved.of(shape, scope_of(workload)).weights,
         element=element,
-        rows=-(-_rows(workload, backend) // replicas),
+        rows=_rows(workload, backend, replicas),
         prompt=workload.prompt,
         length=workload.prompt + workload.config.sampling.max_new_tokens,
         cards=cards,
@@ -256,11 +257,11 @@ def _by_row(workload: Workload, backend: str) -> bool:
     return scope.per_row and (backend == "transformers" or scope.rank is not None)
 
 
-def _rows(workload: Workload, backend: str) -> int:
-    """Most rows of a batch."""
+def _rows(workload: Workload, backend: str, replicas: int) -> int:
+    """Most rows that one replica writes at once."""
     in_place = not _by_row(workload, backend)
     most = max(
-        workload.config.samples_per_direction if in_place and workload.learns(operator) else count
+        workload.config.samples_per_direction if in_place and workload.learns(operator) else -(-count // replicas)
         for operator, count in workload.batches()
     )
     return min(most, workload.config.max_batch)

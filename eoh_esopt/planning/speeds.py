@@ -67,12 +67,20 @@ class Traffic:
     link: float = 0.0
 
 
-_TRAFFIC = {  # perturb, restore, update; live weights of two bytes
-    "exact": (Traffic(4 + 2), Traffic(4 + 2), Traffic(8 + 4 + 2)),
-    "residual": (Traffic(120), Traffic(100), Traffic(120)),  # plain torch on cards: about twenty passes over a chunk
-    "host": (Traffic(4 + 4 + 2, 4), Traffic(2, 2), Traffic(4 + 8 + 6, 8)),
-    "subtract": (Traffic(6 + 6), Traffic(6 + 6), Traffic(6 + 8 + 6)),
-}
+def traffic(mode: str, element: int) -> tuple[Traffic, Traffic, Traffic]:
+    """Of perturb, restore and update in a restore mode, with live weights of `element` bytes.
+
+    Float32 masters are read, moved (an update reads and writes them) and rounded into the live weights. `residual` has
+    no fused kernel for cards: torch passes over a chunk about twenty times. `host` streams masters up, an update also
+    down again, and a restore only the live weights.
+    """
+    live = element
+    return {
+        "exact": (Traffic(4 + live), Traffic(4 + live), Traffic(8 + 4 + live)),
+        "residual": (Traffic(120), Traffic(100), Traffic(120)),
+        "host": (Traffic(4 + 4 + live, 4), Traffic(live, live), Traffic(4 + 8 + 4 + live, 8)),
+        "subtract": (Traffic(2 * live + 8), Traffic(2 * live + 8), Traffic(2 * live + 16)),
+    }[mode]
 
 
 @dataclass(frozen=True)
@@ -144,10 +152,10 @@ class CardSpeeds:
         return STEP[self.backend] + layer * self.shape.layers
 
     def _moving(self, operation: int, instructions: float) -> float:
-        traffic = _TRAFFIC[self.mode][operation]
+        moved = traffic(self.mode, self.element)[operation]
         weights = self.moved / self.split
-        memory = weights * traffic.device / self._bandwidth()
-        link = weights * traffic.link / (self.card.link * LINK_SHARE)
+        memory = weights * moved.device / self._bandwidth()
+        link = weights * moved.link / (self.card.link * LINK_SHARE)
         arithmetic = weights * instructions / (self.card.instructions * INSTRUCTION_SHARE)
         return max(memory, link, arithmetic) + LAUNCH * self.moved_tensors
 

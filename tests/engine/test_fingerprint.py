@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eoh_esopt.engine.fingerprint import fingerprint
+from eoh_esopt.engine.fingerprint import _INTROSPECTION, fingerprint
 
 CODE = '''import math
 import numpy as np
@@ -40,7 +40,7 @@ def select({p}: np.ndarray, {t}: float = 1.0) -> int:
 '''
 SLOTS = sorted(set(re.findall(r"\{(\w+)\}", CODE)) - {"doc", "comment"})
 PLAIN = {name: name * 2 for name in SLOTS} | {"doc": "", "comment": ""}
-TAKEN = {"select", "math", "np", *dir(builtins), *keyword.kwlist}
+TAKEN = {"select", "math", "np", *dir(builtins), *keyword.kwlist, *_INTROSPECTION}
 NAMES = st.from_regex(r"[a-z][a-z_]{0,6}", fullmatch=True).filter(lambda name: name not in TAKEN)
 BASE = fingerprint(CODE.format(**PLAIN), "select")
 

@@ -14,7 +14,7 @@ PROGRAMS = {
     "plain": "import numpy as np\n\ndef f(a, b):\n    # weigh\n    return a + 2 * np.abs(b)\n",
     "import": "import math\n\ndef f(a, b):\n    return a + math.sqrt(b)\n",
     "from import": "from math import sqrt as root\nimport numpy\n\ndef f(a, b):\n    return root(b) + numpy.abs(a)\n",
-    "helpers after": "def f(a, b):\n    return _g(a) + b\n\ndef _g(x):\n    return _h(x)\n\ndef _h(x):\n    return x + 1",
+    "helpers after": "def f(a, b):\n    return _g(a) + b\n\ndef _g(x):\n    return _h(x)\n\ndef _h(x):\n    return x",
     "constant": "WEIGHT = 7\n\ndef f(a, b):\n    return a + WEIGHT * b\n",
     "class": "class Scale:\n    by = 3\n\ndef f(a, b):\n    return Scale.by * a + b\n",
     "two spaces": "def f(a, b):\n  total = a\n  return total + b\n",

@@ -111,14 +111,16 @@ def test_the_generator_of_the_process_is_left_alone() -> None:
 
 
 @pytest.mark.usefixtures("thin")
+@pytest.mark.parametrize("method", ["esopt-eoh", "esopt-sample"])
 @pytest.mark.parametrize(("scope", "noise"), [("full", "full"), ("norms", "full"), ("full", "lowrank")])
-def test_every_kind_of_run_is_planned_from_what_was_timed(scope: str, noise: str) -> None:
+def test_every_kind_of_run_is_planned_from_what_was_timed(scope: str, noise: str, method: str) -> None:
     """Else `plan --gpu cpu` breaks off for some scope, or plans a run that takes no time."""
     config = RunConfig(
         "tsp_construct",
         "small",
         scope=scope,
         noise=noise,
+        method=method,
         population=3,
         directions=2,
         samples_per_direction=2,
@@ -129,10 +131,10 @@ def test_every_kind_of_run_is_planned_from_what_was_timed(scope: str, noise: str
     machine = measure_here("cpu", small(), None, load, torch.bfloat16, ["exact"])
     [way] = make_plan(machine, 1, small(), load, 2, ["exact"]).ways
     assert way.fits
-    assert way.batches["m1"].write > 0
-    assert way.batches["e1"].perturb == 0
-    assert (way.batches["m1"].perturb > 0) == (scope == "full" and noise == "full")
-    assert way.batches["m1"].update > 0
-    assert way.batches["m1"].evaluate == pytest.approx(4 * 0.01), "candidates run on the model's own processor"
-    longer = make_plan(machine, 1, small(), replace(load, reply=12.0), 2, ["exact"]).ways[0]
-    assert longer.batches["m1"].write > way.batches["m1"].write
+    learning = way.batches["i1" if method == "esopt-sample" else "m1"]
+    assert learning.write > 0
+    assert learning.update > 0
+    assert (learning.perturb > 0) == (scope == "full" and noise == "full")
+    assert learning.evaluate == pytest.approx(4 * 0.01), "candidates run on the model's own processor"
+    [longer] = make_plan(machine, 1, small(), replace(load, reply=12.0), 2, ["exact"]).ways
+    assert longer.total.write > way.total.write
