@@ -67,6 +67,7 @@ class Session(Batches):
         }
         self._by_code: dict[str, Candidate] = {}
         self._statuses: Counter[str] = Counter()
+        self._last_generation = START
         self._beginning = prompts.prefill(parts.task) if settings.run.prefill == "signature" else ""
 
     @staticmethod
@@ -127,8 +128,6 @@ class Session(Batches):
                 reason = f"the search ended with {len(group.settled)} of {group.size} candidates of an update of {name}"
                 self._book_skip(Skip(self._step, reason), self._last_generation, logged=False)
                 self._step += 1
-
-    _last_generation = START
 
     def _left(self, unit: str) -> int | None:
         """What is left of a budget in that unit; None where there is none."""

@@ -8,10 +8,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from scripted_model import ScriptedModel
 
 import eoh_esopt
 from eoh_esopt.hosts.attach import attach, detach
+from eoh_esopt.testing.scripted_model import ScriptedModel
 from operators.errors import UserError
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted_model import ScriptedModel
 from test_trial import facts
 
 from eoh_esopt.engine.batches import START, Parts
@@ -23,6 +22,7 @@ from eoh_esopt.hosts.host import BudgetSpent, Draft, Parent, Slot, Written
 from eoh_esopt.hosts.session import Session
 from eoh_esopt.hosts.settings import Settings, settings_of
 from eoh_esopt.models.protocol import Request
+from eoh_esopt.testing.scripted_model import ScriptedModel
 from operators.momentum import momentum
 from operators.records import Outcome, Status
 from operators.task import Task

@@ -15,9 +15,9 @@ import numpy as np
 import writers
 from eoh import eoh
 from eoh.utils.getParas import Paras
-from scripted_model import ScriptedModel
 
 from eoh_esopt import attach, detach
+from eoh_esopt.testing.scripted_model import ScriptedModel
 from operators.errors import UserError
 
 

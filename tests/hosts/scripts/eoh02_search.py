@@ -105,9 +105,9 @@ BORROWED = [("eoh.eoh.eoh", "Evolution"), ("eoh.eoh.evolution", "InterfaceLLM"),
 def search(folder: str, options: dict) -> dict:
     """One search, and what became of it."""
     import writers
-    from scripted_model import ScriptedModel
 
     from eoh_esopt import attach, detach
+    from eoh_esopt.testing.scripted_model import ScriptedModel
     from operators.errors import UserError
 
     problem = globals()[options.get("problem", "Near")](**{"timeout": 10, **options.get("task", {})})

@@ -106,9 +106,9 @@ def host_of(folder: str, options: dict) -> EoH:
 
 def search(folder: str, options: dict) -> dict:
     import writers
-    from scripted_model import ScriptedModel
 
     from eoh_esopt import attach, detach
+    from eoh_esopt.testing.scripted_model import ScriptedModel
     from operators.errors import UserError
 
     host = host_of(folder, options)
