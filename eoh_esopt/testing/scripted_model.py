@@ -19,7 +19,7 @@ Writer = Callable[[Request, int], str]
 
 
 def by_weight(request: Request, number: int) -> str:
-    """A valid program for the problems of these tests, in the form that hosts ask for: another number, another one."""
+    """A valid program for a function of two numbers, in the form that hosts ask for: another number, another one."""
     name = re.findall(r"def (\w+)\(|function named (\w+)\.", request.prompt)[-1]
     return (
         f"{{Weigh the second by {number % 997}.}}\n```python\nimport numpy as np\n"
