@@ -8,8 +8,8 @@ from one thread at a time: numba without OpenMP cannot run two of them at once.
 
 What makes them fast: eight Philox blocks are computed together, one in each 64-bit lane, so that the compiler emits
 vector multiplications. Their words go through memory, where 16-bit loads take them apart for less than shifts and
-gathers in registers. And the words of the next eight are computed beside the table lookups of these, so that the
-processor's multipliers and its load units work at the same time.
+gathers in registers. And the words of the next eight are computed beside the table lookups of these, and the weights
+fetched, so that the processor's multipliers, its load units and the memory work at the same time.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
+from eoh_esopt.models.prefetch import prefetch
 from operators.noise import NORMALS_PER_BLOCK, PHILOX_MULTIPLIERS, PHILOX_ROUNDS, PHILOX_WEYL
 
 _M0, _M1 = np.uint64(PHILOX_MULTIPLIERS[0]), np.uint64(PHILOX_MULTIPLIERS[1])
@@ -30,6 +31,7 @@ _16, _1, _BELOW_HALF = np.uint32(16), np.uint32(1), np.uint32(0x7FFF)
 _LANES = 8  # Philox blocks computed together
 _GROUP = _LANES * NORMALS_PER_BLOCK
 _GROUP_WORDS = 4 * _LANES
+_LINE = 16  # float32 numbers of a cache line
 _TILE = 1 << 14  # elements of a task, at most: their noise and their sums stay in the second-level cache
 
 
@@ -44,8 +46,9 @@ def fill_noise(
         z, scratch = _scratch()
         while at < end:
             origin, count = _next_stretch(at, end, first, run, stride)
-            skipped = _fill(scratch, origin, count, key, table)
-            _copy(z[skipped : skipped + count], out[at : at + count])
+            values = out[at : at + count]
+            skipped = _fill(scratch, origin, count, key, table, values)
+            _copy(z[skipped : skipped + count], values)
             at += count
 
 
@@ -67,9 +70,10 @@ def perturb_float32(
         z, scratch = _scratch()
         while at < end:
             origin, count = _next_stretch(at, end, first, run, stride)
-            skipped = _fill(scratch, origin, count, key, table)
+            weights = master[at : at + count]
+            skipped = _fill(scratch, origin, count, key, table, weights)
             moved = z[skipped : skipped + count]
-            _add_scaled(master[at : at + count], sigma, moved)
+            _add_scaled(weights, sigma, moved)
             _copy(moved, live[at : at + count])
             at += count
 
@@ -93,8 +97,9 @@ def perturb_bfloat16(
         bits = scratch[0]
         while at < end:
             origin, count = _next_stretch(at, end, first, run, stride)
-            skipped = _fill(scratch, origin, count, key, table)
-            _add_scaled(master[at : at + count], sigma, z[skipped : skipped + count])
+            weights = master[at : at + count]
+            skipped = _fill(scratch, origin, count, key, table, weights)
+            _add_scaled(weights, sigma, z[skipped : skipped + count])
             _round_to_bfloat16(bits[skipped : skipped + count], live[at : at + count])
             at += count
 
@@ -118,12 +123,12 @@ def update_float32(
         sums = np.empty(_TILE, np.float32)
         while at < end:
             origin, count = _next_stretch(at, end, first, run, stride)
-            total = sums[:count]
+            weights, total = master[at : at + count], sums[:count]
             total[:] = 0
             for i in range(keys.size):
-                skipped = _fill(scratch, origin, count, keys[i], table)
+                skipped = _fill(scratch, origin, count, keys[i], table, weights)
                 _accumulate(total, coefficients[i], z[skipped : skipped + count])
-            _move(master[at : at + count], total, multiplicative)
+            _move(weights, total, multiplicative)
             at += count
 
 
@@ -154,10 +159,11 @@ def _next_stretch(at: Any, end: Any, first: Any, run: Any, stride: Any) -> Any:
 
 
 @njit
-def _fill(scratch: Any, origin: Any, count: Any, key: Any, table: Any) -> Any:
+def _fill(scratch: Any, origin: Any, count: Any, key: Any, table: Any, weights: Any) -> Any:
     """Noise of a tensor's elements from `origin` on into z[skipped : skipped + count]; returns `skipped`.
 
-    Bits are moved, not floats: processors load and store more integers at a time.
+    Bits are moved, not floats: processors load and store more integers at a time. Beside it the weights, which the
+    caller goes through next, are brought near.
     """
     z_bits, words, numbers = scratch
     quantiles = table.view(np.uint32)
@@ -167,6 +173,8 @@ def _fill(scratch: Any, origin: Any, count: Any, key: Any, table: Any) -> Any:
     for group in range(groups):
         here = group % 2 * _GROUP_WORDS
         _philox(words, _GROUP_WORDS - here, block + (group + 1) * _LANES, key)
+        for line in range(0, _GROUP, _LINE):
+            prefetch(weights, group * _GROUP + line)
         for j in range(_GROUP):
             z_bits[np.uint64(group * _GROUP + j)] = quantiles[numbers[np.uint64(2 * here + j)]]
     return skipped
