@@ -49,6 +49,7 @@ class ScopedTensor:
         offset: added to the weight to get the gain that multiplicative noise scales.
         span: where the piece lies in the checkpoint's tensor.
         lowrank: where its noise is of low rank, what it is made of.
+        buffer: the live memory is a buffer that holds the weights only while they are moved.
     """
 
     name: str
@@ -59,6 +60,7 @@ class ScopedTensor:
     offset: float
     span: Span
     lowrank: LowRankPiece | None = None
+    buffer: bool = False
 
 
 def check_restore(restore: str, scope: Scope) -> None:
@@ -252,7 +254,7 @@ def _kept(restore: str, piece: Piece, tensor: ScopedTensor) -> TrueWeights:
         assert tensor.shadow is not None
         return SubtractedWeights(piece, tensor.shadow)
     assert tensor.master is not None
-    return HostWeights(piece, tensor.master) if restore == "host" else ExactWeights(piece, tensor.master)
+    return HostWeights(piece, tensor.master) if restore == "host" else ExactWeights(piece, tensor.master, tensor.buffer)
 
 
 def _master(live: torch.Tensor, restore: str) -> torch.Tensor | None:

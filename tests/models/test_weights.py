@@ -16,7 +16,7 @@ from eoh_esopt.models.precision import arithmetic, host
 from eoh_esopt.models.precision.piece import Piece
 from eoh_esopt.models.scopes import SCOPES, get_scope
 from eoh_esopt.models.spans import Span
-from eoh_esopt.models.weights import ScopedWeights
+from eoh_esopt.models.weights import MovableTensors, ScopedTensor, ScopedWeights
 from operators.errors import UserError
 from operators.noise import noise
 from operators.records import Direction, Update
@@ -84,6 +84,21 @@ def test_a_direction_is_the_definitions_and_a_restore_exact(family: str, restore
     on_device, on_host = {"exact": (4, 0), "residual": (2, 0), "host": (0, 4)}[restore]
     assert (scoped.device_bytes, scoped.host_bytes) == (on_device * scoped.elements, on_host * scoped.elements)
     assert scoped.extra_bytes == (on_device + on_host) * scoped.elements
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_layers_that_share_a_buffer_are_moved_from_their_masters(dtype: torch.dtype) -> None:
+    """Served layers would compute with one another's weights: the buffer holds those of the last one moved."""
+    masters = [torch.full((5,), 1.0), torch.full((5,), -7.0)]
+    buffer = torch.empty(5, dtype=dtype)
+    layers = [
+        MovableTensors([ScopedTensor(name, nn.Module(), buffer, master, None, 0.0, Span.whole(5), buffer=True)], FULL)
+        for name, master in zip("ab", masters, strict=True)
+    ]
+    direction = Direction(3, 1e-2)
+    for name, master, layer in zip("ab", masters, layers, strict=True):
+        layer.perturb(direction)
+        assert torch.equal(buffer, perturbed(master.to(dtype), name, direction)), name
 
 
 @pytest.mark.parametrize(("restore", "dtype"), MODES)

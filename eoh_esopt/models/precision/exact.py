@@ -17,13 +17,16 @@ class ExactWeights:
     Args:
         piece: n weights.
         master: shape (n,), float32, on their device: the true weights.
+        buffer: the live weights are a buffer that holds them only while they are moved.
     """
 
     host_bytes = 0
 
-    def __init__(self, piece: Piece, master: torch.Tensor) -> None:
+    def __init__(self, piece: Piece, master: torch.Tensor, buffer: bool = False) -> None:
         self._piece = piece
         self._master = master
+        equal = piece.live.dtype == master.dtype and not buffer
+        self._source = piece.live if equal else master  # in place takes a third less traffic
 
     @property
     def device_bytes(self) -> int:
@@ -32,9 +35,7 @@ class ExactWeights:
 
     def perturb(self, direction: Direction) -> None:
         """One pass: read the masters, or the live weights where they are equal, and write the live weights."""
-        live = self._piece.live
-        source = live if live.dtype == self._master.dtype else self._master  # in place takes a third less traffic
-        arithmetic.perturb(self._piece, source, direction.seed, direction.sigma)
+        arithmetic.perturb(self._piece, self._source, direction.seed, direction.sigma)
 
     def restore(self, direction: Direction) -> None:
         """A cast."""

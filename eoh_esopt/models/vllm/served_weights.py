@@ -181,8 +181,11 @@ class ServedWeights:
                 live = self._live[slot.parameter][piece]
                 offset = gain_offset(module) if scope.multiplicative else 0.0
                 lowrank = scope.rank and LowRankPiece.of(slot.tensor, slot.span, slot.size, shape[-1], scope.rank)
-                tensor = ScopedTensor(slot.tensor, module, live, master, None, offset, slot.span, lowrank or None)
-                found.setdefault(slot.parameter if slot.parameter in self._spare else "", []).append(tensor)
+                spare = slot.parameter in self._spare
+                tensor = ScopedTensor(
+                    slot.tensor, module, live, master, None, offset, slot.span, lowrank or None, spare
+                )
+                found.setdefault(slot.parameter if spare else "", []).append(tensor)
         if not found:
             raise nothing_in(scope)
         return [Group(MovableTensors(tensors, scope), self._packing(name)) for name, tensors in found.items()]
