@@ -1,0 +1,1 @@
+"""Experiments: what runs say when they are put side by side."""
