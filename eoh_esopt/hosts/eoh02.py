@@ -6,7 +6,6 @@ module of `Evolution`. Prompts, choice of parents, retries, population, log and 
 
 from __future__ import annotations
 
-import ast
 import logging
 import sys
 import time
@@ -17,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from eoh_esopt.engine.batches import START
+from eoh_esopt.hosts.entry import entry
 from eoh_esopt.hosts.eoh_common import check_operators, individual, llm, parent_of, valid_ones
 from eoh_esopt.hosts.host import BudgetSpent, Draft, HostFacts, Seam, Slot
 from eoh_esopt.hosts.reading import read_reply
@@ -154,31 +154,6 @@ class Eoh02:
         except BudgetSpent:
             session.notify("The budget is spent: the search ends here.")
             loop._flush_samples()
-
-
-def entry(template: str, problem: str) -> tuple[str, tuple[str, ...] | None]:
-    """What a program must define, as EoH reads it from a template: its first class, else its last function.
-
-    Returns:
-        The name, and the function's arguments where each of them has to be given.
-
-    Raises:
-        UserError: the template is no program, or defines neither.
-    """
-    try:
-        body = ast.parse(template).body
-    except SyntaxError as error:
-        raise UserError(f"template_program of {problem} does not parse: {error.msg} (line {error.lineno}).") from error
-    classes = [node for node in body if isinstance(node, ast.ClassDef)]
-    functions = [node for node in body if isinstance(node, ast.FunctionDef)]
-    if classes:
-        return classes[0].name, None
-    if not functions:
-        raise UserError(f"template_program of {problem} defines no function. Give it one, as EoH's examples do.")
-    given = functions[-1].args
-    if len(functions) > 1 or given.vararg or given.kwarg or given.kwonlyargs or given.defaults:
-        return functions[-1].name, None
-    return functions[-1].name, tuple(one.arg for one in given.posonlyargs + given.args)
 
 
 def _listen(errors: list[BaseException]) -> None:

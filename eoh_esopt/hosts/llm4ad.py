@@ -22,7 +22,7 @@ import numpy as np
 from eoh_esopt.engine.batches import START
 from eoh_esopt.engine.config import LONGEST_TIMEOUT
 from eoh_esopt.hosts import together
-from eoh_esopt.hosts.eoh02 import entry
+from eoh_esopt.hosts.entry import entry
 from eoh_esopt.hosts.host import BudgetSpent, Draft, HostFacts, Parent, Seam, Slot, Written
 from eoh_esopt.hosts.one_function import one_function
 from eoh_esopt.hosts.reading import read_reply

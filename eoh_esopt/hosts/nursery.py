@@ -143,6 +143,7 @@ def _live(report: Report, requests: int, replies: int, workers: int, wall_s: flo
     try:
         parent = os.getppid()
         os.setsid()  # away from the terminal's interrupts
+        _when_parent_ends(signal.SIGCONT)  # it then looks after itself, even if somebody had stopped it
         _inherit_orphans()
         frames.widen(replies)
         gc.freeze()  # what the children share with it stays shared
@@ -232,7 +233,7 @@ def _lost(job: _Job, why: str, replies: int, waiting: deque[_Job]) -> None:
 def _keep(report: Report, code: str, send: int, wall_s: float) -> NoReturn:
     """The life of a keeper."""
     try:
-        _follow_parent()
+        _when_parent_ends(signal.SIGKILL)
         _inherit_orphans()
         progress = Progress(memoryview(mmap.mmap(-1, 8)).cast("q"))
         began = time.monotonic()
@@ -262,7 +263,7 @@ def _leave(answer: int, ours: int) -> int:
 def _enclose(keeper: int) -> None:
     """A session of its own that ends with its keeper, and goes first when memory runs out."""
     os.setsid()
-    _follow_parent()
+    _when_parent_ends(signal.SIGKILL)
     if os.getppid() != keeper:
         os._exit(1)
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
@@ -270,10 +271,10 @@ def _enclose(keeper: int) -> None:
         file.write("1000")
 
 
-def _follow_parent() -> None:
-    """Have the kernel end the caller when its parent is gone; Linux only."""
+def _when_parent_ends(number: signal.Signals) -> None:
+    """Have the kernel send the caller a signal when its parent is gone; Linux only."""
     if syscalls.LINUX:
-        syscalls.prctl("PR_SET_PDEATHSIG", syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
+        syscalls.prctl("PR_SET_PDEATHSIG", syscalls.PR_SET_PDEATHSIG, number)
 
 
 def _inherit_orphans() -> None:

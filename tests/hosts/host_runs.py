@@ -17,6 +17,8 @@ import pytest
 
 SCRIPTS = Path(__file__).parent / "scripts"
 LIMIT_S = 600
+SLEEPER = ("sleep", f"98765.{os.getpid()}")
+"""Command of processes that programs leave behind: this test run's alone."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def start(install: Install, folder: Path, script: str, **searches: Any) -> subpr
     folder.mkdir(parents=True, exist_ok=True)
     root = Path(__file__).parents[2]
     paths = [install.path, str(root), str(SCRIPTS), str(Path(__file__).parent)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
+    environment = {**os.environ, "SLEEPER": SLEEPER[1], "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
     return subprocess.Popen(
         [install.python, str(SCRIPTS / f"{install.name}_{script}.py"), json.dumps(searches)],
         cwd=folder,

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from host_runs import Ended, Install, find, processes, run
+from host_runs import SLEEPER, Ended, Install, find, processes, run
 
 SEARCHES: dict[str, dict[str, Any]] = {
     "first": {"writer": "mixed"},
@@ -105,7 +105,7 @@ def test_programs_that_resist_end_on_time_and_leave_nothing(ended: dict[str, End
     """The timeout of EoH 0.1 waits for the evaluation's end, and a batch with a late program is lost as a whole."""
     assert ended[name].statuses["timeout"] == 4
     assert ended[name].result["seconds"] < 60, "programs slept for 600 s"
-    assert not processes("sleep", "98765")
+    assert not processes(*SLEEPER)
 
 
 def test_start_without_anything_valid_ends_with_the_reasons(ended: dict[str, Ended]) -> None:

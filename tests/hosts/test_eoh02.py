@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 from fake_server import FakeServer, says
-from host_runs import Ended, Install, find, processes, run, start
+from host_runs import SLEEPER, Ended, Install, find, processes, run, start
 
-SLEEPER = ("sleep", "98765")
 """What the programs of `writers.leaving` start."""
 
 ONE = {"n_pop": 1}

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from host_runs import Ended, Install, processes, run
+from host_runs import SLEEPER, Ended, Install, processes, run
 
 from eoh_esopt.engine.history import load_history
 from eoh_esopt.engine.replay import replay_history
 from eoh_esopt.hosts.populations import read_population
 
-SLEEPER = ("sleep", "98765")
 """What the programs of `writers.leaving` start."""
 
 _THREE = {"eoh": {"num_samplers": 3, "num_evaluators": 2, "max_generations": 8}, "attach": {"schedule": "host"}}

@@ -8,18 +8,16 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
-from host_runs import processes
+from host_runs import SLEEPER, processes
 
 from eoh_esopt.hosts.nursery import Nursery
 from eoh_esopt.sandbox import arrays, frames
 from eoh_esopt.sandbox.candidate import Progress
 from operators.errors import UserError
-
-SLEEPER = ("sleep", "98764")
 
 
 def values(evaluate: Callable[[str], Any]) -> Callable[[str, Progress], list[arrays.Buffer]]:
@@ -181,6 +179,32 @@ def test_nursery_that_was_killed_is_an_error_with_a_remedy() -> None:
         os.kill(one._pid, signal.SIGKILL)
         with pytest.raises(UserError, match="killed from outside"):
             results(one, "a")
+
+
+def test_stopped_nursery_ends_with_its_parent() -> None:
+    """Without it a process that somebody had paused would stay for ever, with all the memory it was forked with."""
+    receive, send = os.pipe()
+    parent = os.fork()
+    if parent == 0:
+        with nursery(lambda code: 1) as one:
+            results(one, "a")
+            os.write(send, str(one._pid).encode())
+            time.sleep(600)
+    pid = int(os.read(receive, 20))
+    os.kill(pid, signal.SIGSTOP)
+    _wait_until(lambda: _state(pid) == "T")
+    os.kill(parent, signal.SIGKILL)
+    os.waitpid(parent, 0)
+    _wait_until(lambda: _state(pid) in ("Z", ""))  # a zombie where nobody looks after orphans
+    os.close(receive)
+    os.close(send)
+
+
+def _state(pid: int) -> str:
+    """The letter that the kernel has for what a process does; empty where there is none of that id."""
+    with suppress(OSError), open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0]
+    return ""
 
 
 def test_prints_of_programs_are_not_shown(capfd: pytest.CaptureFixture[str]) -> None:

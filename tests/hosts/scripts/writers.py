@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 from eoh_esopt.models.protocol import Request
@@ -45,7 +46,8 @@ def deaf(request: Request, number: int) -> str:
 
 def leaving(request: Request, number: int) -> str:
     """Leaves a process in a session of its own behind, and runs out of time."""
-    leave = "import subprocess, time\nsubprocess.Popen(['sleep', '98765'], start_new_session=True)\n"
+    sleeper = ["sleep", os.environ["SLEEPER"]]
+    leave = f"import subprocess, time\nsubprocess.Popen({sleeper}, start_new_session=True)\n"
     return _program(request, f"{leave}time.sleep(600)\nreturn {number % 997}")
 
 
