@@ -13,7 +13,7 @@ from pathlib import Path
 from eoh_esopt.models import cache, hub, wheels
 from eoh_esopt.models.catalogue import CATALOGUE, GgufSource, ModelEntry, lookup, require, unknown_model
 from eoh_esopt.models.convert import run_conversion
-from eoh_esopt.models.local import local_model
+from eoh_esopt.models.local import check_movable, local_model
 from eoh_esopt.models.progress import Progress
 from operators.errors import UserError
 
@@ -63,16 +63,16 @@ def resolve(name_or_path: str, *, progress: Progress) -> Path:
 
 
 def check_name(name_or_path: str) -> None:
-    """Refuse what `resolve` would refuse without looking anywhere but in the folder that is named.
+    """Refuse what could not be loaded, without looking anywhere but in the folder that is named.
 
     Raises:
-        UserError: the name is unknown, or the folder holds no whole model.
+        UserError: the name is unknown, or the folder holds no whole model, or a quantised one.
     """
     name = name_or_path.strip()
     named = lookup(name) is not None or _HUB_ID.fullmatch(name) is not None
     if name and (_looks_like_path(name) or Path(name).is_dir()):
         if lookup(name) is None or _looks_like_path(name) or (Path(name) / "config.json").is_file():
-            local_model(name)
+            check_movable(local_model(name))
     elif not named:
         raise UserError(unknown_model(name_or_path))
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from eoh_esopt.planning.plan import Plan, Way
     from eoh_esopt.planning.workload import Seconds, Workload
 
+_WORDS = ("GPU", "backend", "mode", "cards", "batch")
 _MEMORY = ("weights", "masters", "cache", "work", "needed", "room", "host")
 
 
@@ -25,11 +26,12 @@ def print_plan(plan: Plan, workload: Workload, more: Plan | None) -> None:
     """
     console = Console()
     console.print(_heading(plan, workload, plan.where), soft_wrap=True)
-    figures = (Column(name, justify="right") for name in (*_MEMORY, _step_name(workload), "whole run"))
-    table = Table("backend", "restore", "cards", *figures, box=None)
+    memory = _table("backend", "mode", "cards", *_MEMORY, title="memory of one replica, GiB")
+    time = _table("backend", "mode", "cards", _step_name(workload), "whole run")
     for way in plan.ways:
-        table.add_row(way.backend, way.restore, _cards(way), *_figures(way, workload))
-    console.print(table)
+        memory.add_row(way.backend, way.restore, _cards(way), *_sizes(way))
+        time.add_row(way.backend, way.restore, _cards(way), *_times(way, workload))
+    console.print(memory, "", time, sep="\n")
     if plan.best is not None:
         console.print("", _batches(plan.best), sep="\n")
     for text in ("", _advice(plan), *_more(more), _assumed(plan, workload)):
@@ -39,8 +41,7 @@ def print_plan(plan: Plan, workload: Workload, more: Plan | None) -> None:
 def print_cards(plans: Sequence[Plan], workload: Workload) -> None:
     """The best way on each of several kinds of cards."""
     console = Console()
-    figures = (Column(name, justify="right") for name in ("needed", "room", _step_name(workload), "whole run"))
-    table = Table("GPU", "backend", "restore", "cards", *figures, box=None)
+    table = _table("GPU", "backend", "mode", "cards", "needed", "room", _step_name(workload), "whole run")
     for plan in plans:
         best = plan.best
         if best is None:
@@ -64,11 +65,20 @@ def _heading(plan: Plan, workload: Workload, where: str) -> str:
     )
 
 
-def _figures(way: Way, workload: Workload) -> list[str]:
+def _table(*names: str, title: str | None = None) -> Table:
+    """Words to the left, figures to the right."""
+    columns = (Column(name, justify="left" if name in _WORDS else "right") for name in names)
+    return Table(*columns, box=None, pad_edge=False, title=title, title_justify="left")
+
+
+def _sizes(way: Way) -> list[str]:
     memory = way.memory
-    bytes_ = [memory.weights, memory.masters, memory.cache, memory.work, memory.device, way.room, memory.host]
-    times = [_time(_step(way, workload)), _time(way.total.total)] if way.fits else ["-", "no room"]
-    return [*map(_size, bytes_), *times]
+    parts = (memory.weights, memory.masters, memory.cache, memory.work, memory.device, way.room, memory.host)
+    return [f"{one / 2**30:.{1 if one > 2**30 else 2}f}" if one else "0" for one in parts]
+
+
+def _times(way: Way, workload: Workload) -> list[str]:
+    return [_time(_step(way, workload)), _time(way.total.total)] if way.fits else ["-", "no room"]
 
 
 def _cards(way: Way) -> str:
@@ -87,7 +97,7 @@ def _step(way: Way, workload: Workload) -> float:
 
 def _batches(way: Way) -> Table:
     names = ("perturb", "write", "restore", "evaluate", "update")
-    table = Table("batch", *(Column(name, justify="right") for name in (*names, "in all")), box=None)
+    table = _table("batch", *names, "in all")
     for operator, seconds in way.batches.items():
         table.add_row(operator, *(_time(getattr(seconds, name)) for name in names), _time(seconds.total))
     return table

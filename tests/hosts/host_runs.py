@@ -130,6 +130,14 @@ class Ended:
         return len(list((self.folder / "results" / "pops").glob("*.json"))) - 1
 
 
+def put_quantised(folder: Path) -> None:
+    """A model folder whose weights say that they are packed."""
+    folder.mkdir()
+    for name in ("model.safetensors", "tokenizer.json"):
+        (folder / name).touch()
+    (folder / "config.json").write_text('{"quantization_config": {"quant_method": "gptq", "bits": 4}}')
+
+
 def processes(*words: str) -> list[str]:
     """Ids of the processes with exactly that command line."""
     wanted = [*(word.encode() for word in words), b""]

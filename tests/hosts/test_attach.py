@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from host_runs import put_quantised
 
 import eoh_esopt
 from eoh_esopt.hosts.attach import attach, detach
@@ -110,6 +112,13 @@ def test_unknown_models_are_refused_at_once(monkeypatch: pytest.MonkeyPatch, mod
     """Without it a misspelt model shows after the search has begun."""
     with pytest.raises(UserError):
         attach(fake_eoh(monkeypatch), model=model)
+
+
+def test_quantised_models_are_refused_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without it the search would begin with weights of which directions move a part, or end in a traceback."""
+    put_quantised(tmp_path / "quantised")
+    with pytest.raises(UserError, match=r"quantised \(gptq\)"):
+        attach(fake_eoh(monkeypatch), model=str(tmp_path / "quantised"))
 
 
 def test_package_offers_both_without_loading_anything() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from fake_server import FakeServer, says
-from host_runs import SLEEPER, Ended, Install, find, processes, run, start
+from host_runs import SLEEPER, Ended, Install, find, processes, put_quantised, run, start
 
 """What the programs of `writers.leaving` start."""
 
@@ -287,6 +287,7 @@ BAD_INPUT: dict[str, tuple[dict[str, Any], str]] = {
     "evaluation_raises": ({"problem": "Raising"}, "no_such_data.npy"),
     "all_invalid": ({"problem": "NoTemplate", "writer": "none"}, "8 no_code"),
     "no_such_model": ({"attach": {"model": "./no-such-model"}}, "no-such-model"),
+    "quantised": ({"attach": {"model": "./quantised"}}, "quantised (gptq)"),
     "hosts_own_setting": ({"attach": {"population": 7}}, "EoH 0.2's to set"),
     "misspelt_setting": ({"attach": {"direction": 7}}, "Did you mean 'directions'?"),
     "one_direction": ({"attach": {"directions": 1}}, "at least 2 directions"),
@@ -302,7 +303,9 @@ _ASK_THE_MODEL = {"second_run", "attach_after_run", "all_invalid"}
 @pytest.fixture(scope="module")
 def refused(eoh: Install, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ended]:
     options = {name: {"eoh": ONE, **options} for name, (options, _) in BAD_INPUT.items()}
-    return run(eoh, tmp_path_factory.mktemp("bad"), **options)
+    folder = tmp_path_factory.mktemp("bad")
+    put_quantised(folder / "quantised")
+    return run(eoh, folder, **options)
 
 
 @pytest.mark.parametrize("name", BAD_INPUT)

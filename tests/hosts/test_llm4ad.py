@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from host_runs import SLEEPER, Ended, Install, processes, run
+from host_runs import SLEEPER, Ended, Install, processes, put_quantised, run
 
 from eoh_esopt.engine.history import load_history
 from eoh_esopt.engine.replay import replay_history
@@ -50,6 +50,7 @@ BAD_INPUT: dict[str, tuple[dict[str, Any], str]] = {
     "no_generation": ({"eoh": {"max_generations": 2}}, "max_generations=2 leaves no generation"),
     "raising": ({"problem": "Raising"}, "no_such_data.npy"),
     "model": ({"attach": {"model": "./no-such-model"}}, "no-such-model"),
+    "quantised": ({"attach": {"model": "./quantised"}}, "quantised (gptq)"),
     "not_ours": ({"attach": {"population": 7}}, "LLM4AD's to set"),
     "misspelt": ({"attach": {"direction": 7}}, "Did you mean 'directions'?"),
     "no_endpoint": ({"attach": {"backend": "openai"}}, "base_url"),
@@ -260,6 +261,7 @@ def test_hosts_evaluator_of_llm4ad(ended: dict[str, Ended]) -> None:
 
 def test_bad_input_to_llm4ads_search(llm4ad: Install, tmp_path: Path) -> None:
     """Without it mistakes show late, as an error of the host's, or not at all: LLM4AD swallows every exception."""
+    put_quantised(tmp_path / "quantised")
     found = run(llm4ad, tmp_path, **{name: options for name, (options, _) in BAD_INPUT.items()})
     for name, (_, words) in BAD_INPUT.items():
         assert words in found[name].result["error"]
