@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
+from scipy.optimize import brentq
+
 from eoh_esopt.engine.config import RunConfig
 from eoh_esopt.planning.speeds import Speeds
 from operators.errors import UserError
@@ -48,11 +50,19 @@ class Workload:
     def longest(self, rows: int) -> float:
         """Tokens of the longest of several replies, which a batch waits for.
 
-        The expected maximum where lengths are exponentially distributed, mean times 1 + 1/2 + ... + 1/rows, and never
-        more than the limit.
+        The expected maximum where lengths are exponentially distributed and cut at the limit. If a share u ends by
+        itself and the mean without the limit is m, the mean is m u and the maximum m (u + u^2 / 2 + ... + u^rows / rows).
         """
-        harmonic = sum(1 / number for number in range(1, rows + 1))
-        return min(self.reply * harmonic, float(self.config.sampling.max_new_tokens))
+        limit = self.config.sampling.max_new_tokens
+        if self.reply >= limit:
+            return float(limit)
+
+        def too_long(mean: float) -> float:
+            return -mean * math.expm1(-limit / mean) - self.reply
+
+        mean = brentq(too_long, self.reply, limit**2 / (limit - self.reply))  # its value there is above zero
+        ended = -math.expm1(-limit / mean)
+        return float(mean * sum(ended**number / number for number in range(1, rows + 1)))
 
     def batches(self) -> Iterator[tuple[str, int]]:
         """(operator, candidates) of every batch of the run, that of the start population included."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,8 +77,16 @@ def test_a_plan_writes_what_a_run_writes(budget: int, population: int, direction
 def test_a_batch_waits_for_its_longest_reply(reply: float, rows: int) -> None:
     """Else the replies of a batch are planned as short as their mean, or longer than they can be."""
     load = replace(workload(), reply=reply)
-    assert load.longest(1) == min(reply, 512)
-    assert load.longest(rows) <= load.longest(rows + 1) <= 512
+    assert load.longest(1) == pytest.approx(min(reply, 512))
+    assert load.longest(rows) <= load.longest(rows + 1) <= 512 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("mean", [60, 300, 2000])
+def test_the_longest_reply_is_that_of_replies_cut_at_the_limit(mean: float) -> None:
+    """Else a whole batch is planned as long as the limit, though most batches end before it."""
+    lengths = np.minimum(np.random.default_rng(1).exponential(mean, (20_000, 6)), 512)
+    load = replace(workload(), reply=float(lengths.mean()))
+    assert load.longest(6) == pytest.approx(lengths.max(axis=1).mean(), rel=0.01)
 
 
 @given(
