@@ -5,8 +5,8 @@
 
 Four ways to write G replies: `plain` without directions, as one batch, which the others are measured against; `full`
 one at a time (perturb, write, restore), as noise of full rank has to be; `lowrank` and `norms` as one batch, each row
-under its own direction. vLLM has no rows for `norms`. Every reply is as long as the limit. The ways are timed in turn,
-and the best of the repeats counts. `full` costs the same for every reply, so it is timed on a few of them.
+under its own direction. Every reply is as long as the limit. The ways are timed in turn, and the best of the repeats
+counts. `full` costs the same for every reply, so it is timed on a few of them.
 """
 
 from __future__ import annotations
@@ -123,8 +123,12 @@ def _vllm(name: str, dtype: str, rank: int, tokens: int) -> dict[str, Any]:
     os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "0-1")
     folder, sampling = resolve(name, progress=Progress()), Sampling(max_new_tokens=tokens)
     sizes: dict[str, Any] = {"dtype": dtype, "max_batch": 32, "max_model_len": 512}
-    ranks = {"full": None, "lowrank": rank}
-    models = {way: VllmModel(folder, scope="full", sampling=sampling, rank=one, **sizes) for way, one in ranks.items()}
+    scopes: dict[str, dict[str, Any]] = {
+        "full": {"scope": "full"},
+        "lowrank": {"scope": "full", "rank": rank},
+        "norms": {"scope": "norms"},
+    }
+    models = {way: VllmModel(folder, sampling=sampling, **one, **sizes) for way, one in scopes.items()}
     for model in models.values():
         model._params = endless  # type: ignore[method-assign]
     return {"plain": models["full"], **models}

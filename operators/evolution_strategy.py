@@ -27,6 +27,8 @@ from operators.schedules import Schedule
 from operators.search import Operator, Situation
 from operators.shaping import Shaping, has_spread, z_score
 
+NO_SIGMA = "sigma is 0: the directions do not differ"
+
 
 @dataclass(frozen=True)
 class EvolutionStrategy:
@@ -105,7 +107,7 @@ class EvolutionStrategy:
             return Skip(step, f"{len(by_direction)} scored directions, and an update needs at least 2")
         sigma = abs(next(iter(by_direction)).sigma)
         if sigma == 0:
-            return Skip(step, "sigma is 0: the directions do not differ")
+            return Skip(step, NO_SIGMA)
         means = np.array([math.fsum(values) / len(values) for values in by_direction.values()])
         if not has_spread(means):
             return Skip(step, f"all {len(means)} directions had the same reward")

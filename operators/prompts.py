@@ -18,15 +18,23 @@ _WHOLE_REPLY = (
 _CODE_ONLY = "Reply with the short function only."
 
 
-def from_task(task: Task, *, prefilled: bool) -> str:
+def from_task(task: Task, insights: Sequence[str] = (), *, prefilled: bool) -> str:
     """i1: the task alone. With a prefilled reply the format needs no words."""
-    return f"{task.description}\nWrite this Python function:\n{_fence(stub(task))}\n{_format(prefilled)}"
+    request = f"Write this Python function:\n{_fence(stub(task))}"
+    return f"{task.description}\n{_insights(insights)}{request}\n{_format(prefilled)}"
 
 
-def from_parents(task: Task, parents: Sequence[Candidate], request: str, *, prefilled: bool) -> str:
+def from_parents(
+    task: Task, parents: Sequence[Candidate], request: str, insights: Sequence[str] = (), *, prefilled: bool
+) -> str:
     """The task, the parents' ideas and programs, and what to do with them."""
     shown = "\n".join(_parent(number, parent) for number, parent in enumerate(parents, 1))
-    return f"{task.description}\n{shown}\n{request}\n{_format(prefilled)}"
+    return f"{task.description}\n{_insights(insights)}{shown}\n{request}\n{_format(prefilled)}"
+
+
+def _insights(insights: Sequence[str]) -> str:
+    """What earlier heuristics have taught; nothing where there is nothing yet."""
+    return "".join(f"{line}\n" for line in ("Keep in mind:", *(f"- {one}" for one in insights))) if insights else ""
 
 
 def _parent(number: int, parent: Candidate) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 Schedule = Callable[[int], float]
 
@@ -37,6 +37,14 @@ def cosine(first: float, last: float, steps: int) -> Schedule:
 def warm_up(schedule: Schedule, steps: int) -> Schedule:
     """Hold the schedule's first value for `steps` steps, then run it from its beginning."""
     return lambda step: schedule(max(0, step - steps))
+
+
+SCHEDULES: Mapping[str, Callable[[float, float, int], Schedule]] = {
+    "cosine": cosine,
+    "linear": linear,
+    "constant": lambda first, last, steps: constant(first),
+}
+"""By the names that users give. Each takes the first sigma, the last one and the number of steps."""
 
 
 def _progress(step: int, steps: int) -> float:

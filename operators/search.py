@@ -28,12 +28,14 @@ class Situation:
         generation: 0 for the first generation after the start population.
         rng: the batch's own random stream.
         updates: those made so far, oldest first.
+        insights: what every prompt shows beside the task, see `operators.context`.
     """
 
     population: Sequence[Candidate]
     generation: int
     rng: np.random.Generator
     updates: Sequence[Update] = ()
+    insights: Sequence[str] = ()
 
 
 class Operator(Protocol):
@@ -50,6 +52,9 @@ class Operator(Protocol):
         """The outcomes of the last proposals, in their order. Returns what to do to the weights, if anything."""
         ...
 
+
+LEARNING = ("m1", "m2")
+"""Operators of a search whose candidates the model learns from."""
 
 PREFILLS = ("none", "signature", "suggestion")
 """How far a reply is begun for the model: not at all; up to the function's docstring; or, for m1, through a line of
@@ -93,12 +98,15 @@ def search_operators(task: Task, *, prefill: str, parents: int = 2) -> dict[str,
     begin = prompts.prefill(task) if prefilled else ""
 
     def i1(situation: Situation) -> Proposal:
-        return Proposal("i1", prompts.from_task(task, prefilled=prefilled), begin, ())
+        return Proposal("i1", prompts.from_task(task, situation.insights, prefilled=prefilled), begin, ())
+
+    def shown(situation: Situation, chosen: Sequence[Candidate], request: str) -> str:
+        return prompts.from_parents(task, chosen, request, situation.insights, prefilled=prefilled)
 
     def crossover(name: str, request: str) -> Writer:
         def write(situation: Situation) -> Proposal:
             chosen = select_parents(situation.population, parents, situation.rng)
-            return Proposal(name, prompts.from_parents(task, chosen, request, prefilled=prefilled), begin, chosen)
+            return Proposal(name, shown(situation, chosen, request), begin, chosen)
 
         return write
 
@@ -109,23 +117,18 @@ def search_operators(task: Task, *, prefill: str, parents: int = 2) -> dict[str,
         if suggested and idea.hint:
             request += f" For example with `{idea.hint}`."
         beginning = prompts.prefill(task, idea) if suggested else begin
-        return Proposal("m1", prompts.from_parents(task, chosen, request, prefilled=prefilled), beginning, chosen)
+        return Proposal("m1", shown(situation, chosen, request), beginning, chosen)
 
     def m2(situation: Situation) -> Proposal:
         chosen = select_parents(situation.population, 1, situation.rng)
         numbers = prompts.numbers(task, chosen[0].code) if suggested else []
         if not numbers:
             request = "Name the numbers and weights it uses, then write the same algorithm with other settings of them."
-            return Proposal("m2", prompts.from_parents(task, chosen, request, prefilled=prefilled), begin, chosen)
+            return Proposal("m2", shown(situation, chosen, request), begin, chosen)
         number = numbers[situation.rng.integers(len(numbers))]
         other = float(number.text) * 2 ** situation.rng.uniform(-1.5, 1.5)
         request = f"Write the same heuristic with the number {number.text} changed to another one, such as {other:.2g}."
-        return Proposal(
-            "m2",
-            prompts.from_parents(task, chosen, request, prefilled=prefilled),
-            prompts.prefill_before(number),
-            chosen,
-        )
+        return Proposal("m2", shown(situation, chosen, request), prompts.prefill_before(number), chosen)
 
     writers = {
         "i1": i1,

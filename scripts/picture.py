@@ -53,7 +53,7 @@ def batch_report(event: dict[str, Any], known: dict[int, Candidate], decision: U
         if objective is not None:
             known[number] = Candidate(number, event["operator"], idea, "", objective)
     population = [known[number] for number in event["population"]]
-    ledger = Ledger(**event["ledger"])
+    ledger = Ledger.of(event["ledger"])
     return BatchReport(event["generation"], event["operator"], outcomes, decision, population, ledger)
 
 

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import Progress
 
+from eoh_esopt.cli.progress import followed
 from eoh_esopt.reports.scores import Scores, as_csv, as_json, as_table
 from eoh_esopt.sandbox.evaluator import Evaluator
 from eoh_esopt.sandbox.limits import Limits
-from eoh_esopt.sandbox.spec import ProblemSpec
+from eoh_esopt.sandbox.sets import named_sets
 from operators.errors import UserError
-from operators.records import Outcome
 from problems import registry
-
-_Outcomes = Iterable[tuple[int, Outcome]]
 
 
 @click.command()
@@ -60,13 +56,12 @@ def evaluate(
     code = _read(heuristic)
     data = None if data is None else str(Path(data).resolve())  # workers have another working folder
     workers = (os.cpu_count() or 1) if workers is None else workers
-    specs = list(_sets(registry.absolute(problem), split, _parse(sizes), instances, data))
+    specs = list(named_sets(registry.absolute(problem), split, parse_sizes(sizes), instances, data))
     found = []
     for set_name, spec in specs:
         with Evaluator(spec, workers=workers, limits=Limits(wall_s=timeout), isolation=isolation) as evaluator:
             loaded = spec.build()
-            with _bar(set_name, len(loaded.instances)) as follow:
-                outcomes = dict(follow(evaluator.evaluate_each(code)))
+            outcomes = dict(followed(set_name, len(loaded.instances), evaluator.evaluate_each(code)))
         found.append(Scores.of(loaded, set_name, outcomes))
     _print(found, form)
     raise SystemExit(0 if all(scores.complete for scores in found) else 1)
@@ -79,40 +74,16 @@ def _read(path: Path) -> str:
         raise UserError(f"Cannot read the heuristic {path}: {error}. Give a Python file in UTF-8.") from error
 
 
-def _parse(sizes: str | None) -> list[int]:
+def parse_sizes(sizes: str | None) -> list[int]:
+    """The numbers of --size.
+
+    Raises:
+        UserError: they are none.
+    """
     try:
         return [int(size) for size in sizes.split(",")] if sizes else []
     except ValueError as error:
         raise UserError(f"--size takes whole numbers with commas between them, not {sizes!r}.") from error
-
-
-def _sets(
-    problem: str, split: str | None, sizes: Sequence[int], instances: int | None, data: str | None
-) -> Iterator[tuple[str, ProblemSpec]]:
-    """Name and spec of each set that is asked for. All are built once, so that a mistake shows before the work."""
-    published = registry.get(problem).sets
-    if published is not None:
-        split = split or "test"
-        sizes = sizes or published.sizes(split)
-    chosen: Sequence[int | None] = sizes or [None]
-    for size in chosen:
-        spec = ProblemSpec.named(problem, split=split, size=size, n_instances=instances, data=data)
-        spec.build()
-        yield f"{split or ''}{size or ''}" or "all", spec
-
-
-@contextmanager
-def _bar(what: str, total: int) -> Iterator[Callable[[_Outcomes], _Outcomes]]:
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(what, total=total)
-
-        def follow(outcomes: _Outcomes) -> _Outcomes:
-            for one in outcomes:
-                progress.advance(task)
-                yield one
-
-        yield follow
 
 
 def _print(found: Sequence[Scores], form: str) -> None:

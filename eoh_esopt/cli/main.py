@@ -8,6 +8,8 @@ import sys
 
 import click
 
+from eoh_esopt.cli.compare import compare
+from eoh_esopt.cli.diagnose import diagnose
 from eoh_esopt.cli.doctor import doctor
 from eoh_esopt.cli.evaluate import evaluate
 from eoh_esopt.cli.export import export
@@ -15,10 +17,14 @@ from eoh_esopt.cli.export_population import export_population
 from eoh_esopt.cli.host import host
 from eoh_esopt.cli.model import model
 from eoh_esopt.cli.plan import plan
+from eoh_esopt.cli.preset import preset
+from eoh_esopt.cli.probe import probe
 from eoh_esopt.cli.problem import problem
 from eoh_esopt.cli.replay import replay
+from eoh_esopt.cli.report import report
 from eoh_esopt.cli.run import run
 from eoh_esopt.cli.serve import serve
+from eoh_esopt.cli.sweep import sweep
 from operators.errors import UserError
 
 
@@ -32,8 +38,14 @@ def cli() -> None:
       eoh-esopt doctor
       eoh-esopt model get SmolLM2-135M-Instruct
       eoh-esopt plan --model Llama-3.1-8B-Instruct --gpu H100
+      eoh-esopt probe tsp_construct --model SmolLM2-135M-Instruct --scope norms --budget 400
       eoh-esopt run tsp_construct --model SmolLM2-135M-Instruct --scope norms --budget 400 --out runs/a
       eoh-esopt run --resume runs/a
+      eoh-esopt sweep smoke --out runs/smoke
+      eoh-esopt preset list
+      eoh-esopt report runs/a -o report.html
+      eoh-esopt compare runs/smoke
+      eoh-esopt diagnose runs/a
       eoh-esopt export --history runs/a -o adapted
       eoh-esopt evaluate runs/a/best_heuristic.py --problem tsp_construct --split test --size 50,100
       eoh-esopt problem check my_problem.py
@@ -42,7 +54,25 @@ def cli() -> None:
     """
 
 
-for command in (run, replay, export, evaluate, problem, model, plan, serve, host, export_population, doctor):
+for command in (
+    run,
+    sweep,
+    preset,
+    replay,
+    report,
+    compare,
+    diagnose,
+    export,
+    evaluate,
+    problem,
+    model,
+    plan,
+    probe,
+    serve,
+    host,
+    export_population,
+    doctor,
+):
     cli.add_command(command)
 
 

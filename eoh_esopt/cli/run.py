@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from eoh_esopt.engine.config import RunConfig
     from operators.task import SeedHeuristic
 
+_LABELS = {"problem": "PROBLEM", "presets": "--preset"}
 _KEPT_ON_RESUME = {"resume_folder", "workers"}
 _MOVABLE = ("base_url", "request_timeout", "servers")
 _SAMPLING = ("temperature", "top_p", "top_k", "max_new_tokens")
@@ -24,6 +25,9 @@ _SAMPLING = ("temperature", "top_p", "top_k", "max_new_tokens")
 @click.command()
 @click.argument("problem", required=False)
 @click.option("--model", help="Name from `eoh-esopt model list`, a hub id, or a folder with a checkpoint.")
+@click.option(
+    "--preset", "presets", multiple=True, help="Name from `eoh-esopt preset list` or a .toml file; repeatable."
+)
 @click.option("--method", default="esopt-eoh", show_default=True, help="eoh, esopt-eoh, sample or esopt-sample.")
 @click.option("--budget", type=int, default=1000, show_default=True, help="Candidates; the start population is free.")
 @click.option("--seed", type=int, default=2024, show_default=True, help="Seed of every random stream of the run.")
@@ -34,6 +38,7 @@ _SAMPLING = ("temperature", "top_p", "top_k", "max_new_tokens")
 @click.option("--samples-per-direction", type=int, default=1, show_default=True, help="Candidates of each direction.")
 @click.option("--sigma", type=float, help="Size of the perturbations at first.  [default: the scope's]")
 @click.option("--sigma-final", type=float, help="Size of the perturbations at last.  [default: the scope's]")
+@click.option("--sigma-schedule", default="cosine", show_default=True, help="cosine, linear or constant.")
 @click.option("--alpha", type=float, help="Learning rate.  [default: the scope's]")
 @click.option("--reward", help="graded, paper or ordered.  [default: graded below 1B parameters, else paper]")
 @click.option("--scope", default="full", show_default=True, help="Weights that learn: full or norms.")
@@ -47,6 +52,8 @@ _SAMPLING = ("temperature", "top_p", "top_k", "max_new_tokens")
 @click.option("--top-k", type=int, default=50, show_default=True)
 @click.option("--max-new-tokens", type=int, default=512, show_default=True, help="Limit of a reply.")
 @click.option("--shuffle-rewards", is_flag=True, help="Control: deal the rewards out at random; nothing can be learnt.")
+@click.option("--ablation", default="none", show_default=True, help="Control: noise-only or no-perturbation.")
+@click.option("--co-evolve", is_flag=True, help="Renew the prompts' insights after each generation, by the model.")
 @click.option("--shaping", default="z-score", show_default=True, help="Rewards to weights: z-score or centred-rank.")
 @click.option("--antithetic", is_flag=True, help="Directions in pairs of opposite sign; needs an even --directions.")
 @click.option("--momentum", type=float, default=0.0, show_default=True, help="Share of the last step that is kept.")
@@ -68,6 +75,7 @@ def run(
     context: click.Context,
     /,
     problem: str | None,
+    presets: tuple[str, ...],
     out: Path | None,
     resume_folder: Path | None,
     workers: int | None,
@@ -81,6 +89,8 @@ def run(
       eoh-esopt run tsp_construct --model meta-llama/Llama-3.1-8B-Instruct --budget 1000 --out runs/b
       eoh-esopt run tsp_construct --model ./my-model --method eoh --budget 200 --seed 1 --out runs/c
       eoh-esopt run my_problem.py --model SmolLM2-135M-Instruct --scope norms --out runs/d
+      eoh-esopt run kp_construct --preset ahd-1000 --method esopt-sample --seed 7 --out runs/h
+      eoh-esopt run tsp_construct --preset ahd-1000 --preset noise-only --directions 8 --out runs/i
       eoh-esopt run tsp_construct --backend openai --base-url localhost:8000 --model m --method eoh --out runs/e
       eoh-esopt run tsp_construct --backend served --servers localhost:8000,localhost:8001 --model m --out runs/f
       eoh-esopt run tsp_construct --init-from ~/EoH/results --model ./my-model --out runs/g
@@ -94,11 +104,20 @@ def run(
         summary = _resume(resume_folder, workers, _moved(context))
         print_summary(resume_folder, summary)
         return
+    if presets:
+        settings |= _preset_settings(presets, {name: settings[name] for name in settings if _is_given(context, name)})
     if problem is None or settings["model"] is None or out is None:
         missing = "PROBLEM" if problem is None else "--model" if settings["model"] is None else "--out"
         raise UserError(f"{missing} is missing. A run needs a problem, --model and --out; or --resume FOLDER.")
     summary = _start(problem, out, workers, settings)
     print_summary(out, summary)
+
+
+def _preset_settings(presets: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
+    """What presets say, a later one over an earlier one, and what was given beside them over all of it."""
+    from eoh_esopt.experiments.presets import Preset, load_preset, merged
+
+    return merged([*map(load_preset, presets), Preset("", given)])
 
 
 def _start(problem: str, out: Path, workers: int, settings: dict[str, Any]) -> dict[str, Any]:
@@ -148,7 +167,7 @@ def _refuse_settings(context: click.Context) -> None:
     """A resumed run keeps its settings: anything else given beside --resume is a mistake."""
     for name in context.params:
         if _is_given(context, name) and name not in (*_KEPT_ON_RESUME, *_MOVABLE):
-            label = "PROBLEM" if name == "problem" else f"--{name.replace('_', '-')}"
+            label = _LABELS.get(name, f"--{name.replace('_', '-')}")
             raise UserError(
                 f"{label} cannot be given with --resume: a run keeps the settings it began with. "
                 "Leave it out, or begin a new run with --out."

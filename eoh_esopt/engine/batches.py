@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from eoh_esopt.engine.ahead import Ahead, Evaluates
-from eoh_esopt.engine.archive import Archive, fair_outcomes
+from eoh_esopt.engine.archive import Archive
 from eoh_esopt.engine.config import RunConfig
 from eoh_esopt.engine.events import BEST, HISTORY, EventLog
 from eoh_esopt.engine.fingerprint import fingerprint
@@ -20,6 +20,7 @@ from eoh_esopt.engine.population import survivors
 from eoh_esopt.engine.recorded import Recorded, outcome_fields, reply_fields
 from eoh_esopt.engine.replies import ParsedReply
 from eoh_esopt.engine.streams import batch_stream
+from eoh_esopt.engine.timings import Timekeeper
 from eoh_esopt.models.protocol import LanguageModel, Reply
 from operators.errors import UserError
 from operators.momentum import Momentum
@@ -94,6 +95,7 @@ class Batches:
         self._parts = parts
         self.history = history
         self.ledger = Ledger()
+        self.time = Timekeeper(parts.model, parts.evaluator, parts.recorded.timings)
         self.population: tuple[Candidate, ...] = ()
         self._archive = Archive()
         self._next_id = 0
@@ -169,10 +171,11 @@ class Batches:
         for candidate in flight.programs:
             if candidate in flight.outcomes:
                 self._parts.listener.on_outcome(candidate, flight.outcomes[candidate])
-        for candidate, outcome in flight.ahead.outcomes():
-            flight.outcomes[candidate] = outcome
-            self._parts.log.append("outcome", id=candidate, **outcome_fields(outcome))
-            self._parts.listener.on_outcome(candidate, outcome)
+        with self.time.waiting():
+            for candidate, outcome in flight.ahead.outcomes():
+                flight.outcomes[candidate] = outcome
+                self._parts.log.append("outcome", id=candidate, **outcome_fields(outcome))
+                self._parts.listener.on_outcome(candidate, outcome)
         self.ledger.evaluations += len(flight.programs)
         ran = [flight.outcomes[candidate] for candidate in flight.programs]
         failed = [one for one in ran if one.status is Status.INFRASTRUCTURE]
@@ -187,24 +190,10 @@ class Batches:
             self.ledger.start_candidates += len(outcomes)
             return
         self.ledger.candidates += len(outcomes)
+        self.ledger.parsed += sum(outcome.status is not Status.NO_CODE for outcome in outcomes)
+        self.ledger.duplicates += sum(outcome.duplicate_of is not None for outcome in outcomes)
         self.ledger.valid += sum(outcome.valid for outcome in outcomes)
         self.ledger.new += sum(outcome.new for outcome in outcomes)
-
-    def _tell(
-        self,
-        operator: Operator,
-        generation: int,
-        ids: Sequence[int],
-        proposals: Sequence[Proposal],
-        outcomes: Sequence[Outcome],
-    ) -> Update | Skip | None:
-        """Tell the operator the outcomes of one batch, and do to the weights what it says."""
-        worst = self.population[-1].objective if self.population else 0.0
-        trials = [
-            Trial(proposal, outcome, worst)
-            for proposal, outcome in zip(proposals, fair_outcomes(ids, proposals, outcomes), strict=True)
-        ]
-        return self._learn(operator, generation, trials)
 
     def _learn(self, operator: Operator, generation: int, trials: Sequence[Trial]) -> Update | Skip | None:
         """Tell the operator, and do to the weights what it says."""
@@ -223,7 +212,8 @@ class Batches:
             fields = fields_of(decision)
             step = fields.pop("step")
             self._parts.log.append("update", step=step, generation=generation, operator=operator.name, **fields)
-        self._parts.model.apply(decision)
+        with self.time.updating():
+            self._parts.model.apply(decision)
         self.ledger.updates += 1
         self.history = replace(self.history, updates=(*self.history.updates, decision))
         if decision.step >= self._parts.recorded.last_update:  # earlier ones stand in the file already
@@ -231,7 +221,7 @@ class Batches:
         return decision
 
     def _book_skip(self, skip: Skip, generation: int, *, logged: bool) -> None:
-        self.ledger.skips += 1
+        self.ledger.skip(skip.reason)
         if not logged:
             self._parts.log.append("skip", step=skip.step, generation=generation, reason=skip.reason)
 
@@ -281,6 +271,7 @@ class Batches:
             best=self.population[0].objective if self.population else None,
             seconds=round(self._parts.clock(), 1),
             ledger=self.ledger.as_dict(),
+            timings=self.time.timings.as_dict(),
         )
 
 

@@ -16,6 +16,7 @@ from eoh_esopt.models.weights import check_restore
 from operators.errors import UserError
 from operators.lowrank import DEFAULT_RANK
 from operators.momentum import momentum
+from operators.schedules import SCHEDULES
 from operators.search import PREFILLS
 from operators.shaping import SHAPINGS
 
@@ -31,6 +32,7 @@ MOVABLE = frozenset({"base_url", "request_timeout", "servers"})
 
 METHODS = ("eoh", "esopt-eoh", "sample", "esopt-sample")
 REWARDS = ("graded", "paper", "ordered")
+ABLATIONS = ("none", "noise-only", "no-perturbation")
 SMALL_MODEL = 1_000_000_000
 """Models with fewer parameters get the graded reward and begun replies unless the user says otherwise."""
 TINY_MODEL = 300_000_000
@@ -64,6 +66,10 @@ class RunConfig:
         prefill: how far replies are begun, see `operators.search.PREFILLS`; None for what suits the model's size.
         sampling: how tokens are drawn.
         shuffle_rewards: the control: rewards dealt out to the directions at random.
+        sigma_schedule: how sigma goes from its first to its last value, see `operators.schedules.SCHEDULES`; constant
+            keeps the first.
+        ablation: what is taken away from learning, one of `ABLATIONS`, see `operators.ablations`.
+        co_evolve: whether the model also renews the insights that its prompts show, see `operators.context`.
         shaping: how rewards become weights, see `operators.shaping.SHAPINGS`.
         antithetic: whether directions come in pairs of opposite sign; their number must be even then.
         momentum: share of the last step that the next one keeps, in [0, 1); 0 for none.
@@ -116,6 +122,9 @@ class RunConfig:
     noise: str = "full"
     rank: int | None = None
     init_from: str | None = None
+    sigma_schedule: str = "cosine"
+    ablation: str = "none"
+    co_evolve: bool = False
 
     def __post_init__(self) -> None:
         _choice("method", self.method, METHODS)
@@ -137,6 +146,8 @@ class RunConfig:
         self._check_variants()
         if self.samples and self.init_from is not None:
             raise UserError(f"--init-from gives a start population, and method {self.method} has none. Leave it out.")
+        if self.samples and self.co_evolve:
+            raise UserError(f"--co-evolve learns from generations, and method {self.method} has none. Leave it out.")
         if self.learns and self.directions < 2:
             raise UserError(f"An update needs at least 2 directions, not {self.directions}.")
         if self.budget < self.learning_batch:
@@ -175,7 +186,9 @@ class RunConfig:
 
     def _check_variants(self) -> None:
         _choice("shaping", self.shaping, tuple(SHAPINGS))
+        _choice("sigma_schedule", self.sigma_schedule, tuple(SCHEDULES))
         momentum(self.momentum)
+        self._check_ablation()
         if self.learns and self.antithetic and self.directions % 2:
             raise UserError(
                 f"--antithetic takes directions in pairs, and {self.directions} is odd: give an even --directions."
@@ -184,6 +197,18 @@ class RunConfig:
             raise UserError(
                 "--adaptive-sigma compares the samples of one direction, so it needs at least 2 "
                 f"--samples-per-direction, not {self.samples_per_direction}."
+            )
+
+    def _check_ablation(self) -> None:
+        _choice("ablation", self.ablation, ABLATIONS)
+        if self.ablation == "none":
+            return
+        if not self.learns:
+            raise UserError(f"--ablation is for methods that learn, and {self.method} does not. Leave it out.")
+        if self.ablation == "no-perturbation" and (self.antithetic or self.adaptive_sigma):
+            raise UserError(
+                "--ablation no-perturbation writes nothing under a direction, so it goes with neither --antithetic nor "
+                "--adaptive-sigma. Leave them out."
             )
 
     def _check_endpoint(self) -> None:

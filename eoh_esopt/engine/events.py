@@ -98,16 +98,16 @@ class EventLog:
         write_atomically(self.folder / name, text)
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file whole or not at all.
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write a file whole or not at all; text in UTF-8.
 
     Raises:
         UserError: the file cannot be written.
     """
     temporary = path.with_name(f".{path.name}.part")
     try:
-        with temporary.open("w", encoding="utf-8") as stream:
-            stream.write(text)
+        with temporary.open("wb") as stream:
+            stream.write(content.encode() if isinstance(content, str) else content)
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(path)

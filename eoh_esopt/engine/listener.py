@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from eoh_esopt.engine.coevolution import ContextReport
 from eoh_esopt.engine.ledger import Ledger
 from operators.records import Candidate, Outcome, Skip, Update
 
@@ -48,6 +49,9 @@ class Listener:
 
     def on_batch_end(self, report: BatchReport) -> None:
         """The batch is over and the weights have moved, if they did."""
+
+    def on_context(self, report: ContextReport) -> None:
+        """A generation is over, and the context for the next one is chosen."""
 
     def on_end(self, summary: dict[str, Any]) -> None:
         """The run is over."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from eoh_esopt.engine.events import Event
+from eoh_esopt.engine.timings import Timings
 from eoh_esopt.models.protocol import Reply, Request
 from operators.errors import UserError
 from operators.records import Outcome, Skip, Status, Update
@@ -35,14 +36,23 @@ def reply_fields(reply: Reply) -> dict[str, Any]:
 
 
 class Recorded:
-    """Replies, outcomes and decisions of earlier sittings of the same run."""
+    """Replies, outcomes and decisions of earlier sittings of the same run.
+
+    Attributes:
+        batches: how many came to their end.
+        contexts: how often the context was renewed.
+        last_update: running number of the last update; -1 before the first.
+        timings: where their time went, up to the end of the last batch.
+    """
 
     def __init__(self, events: Sequence[Event]) -> None:
         self._replies: dict[int, dict[str, Any]] = {}
         self._outcomes: dict[int, Outcome] = {}
         self._decisions: dict[int, Event] = {}
         self.batches = 0
+        self.contexts = 0
         self.last_update = -1
+        self.timings = Timings()
         unsettled: list[int] = []
         for event in events:
             kind = event["event"]
@@ -56,8 +66,11 @@ class Recorded:
                 if kind == "update":
                     self.last_update = event["step"]
                 unsettled.clear()
+            elif kind == "context":
+                self.contexts += 1
             elif kind == "batch":
                 self.batches += 1
+                self.timings = Timings.of(event.get("timings", {}))
                 unsettled.clear()
         for candidate in unsettled:
             if self._outcomes[candidate].status is Status.INFRASTRUCTURE:

@@ -248,6 +248,8 @@ def _summary(search: Batches, model: LanguageModel, facts: events.Event, seconds
         "best": {name: best[name] for name in ("id", "operator", "idea", "objective")} if best else None,
         **{name: facts[name] for name in ("measure", "maximise", "references", "ceiling")},
         "ledger": search.ledger.as_dict(),
+        "timings": search.time.timings.as_dict(),
+        "parameters": facts["model"].get("parameters"),
         "weights_before": facts["base_checksum"],
         "weights_after": model.checksum(),
         "drift": model.drift(),

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from eoh_esopt.engine.batches import START
 from eoh_esopt.engine.config import RunConfig
 from eoh_esopt.engine.events import BEST, Event, read_events
-from eoh_esopt.engine.ledger import Ledger
+from eoh_esopt.engine.ledger import Ledger, skip_kind
+from eoh_esopt.engine.timings import Timings
 from eoh_esopt.models.protocol import Sampling
 from eoh_esopt.reports.objective import Scale
 from operators.errors import UserError
-from operators.records import Skip, Update
+from operators.records import Skip, Status, Update
 from operators.update_fields import update_of
 
 UNFINISHED = "is not finished"
@@ -34,6 +37,7 @@ class Batch:
         seconds: work on the run so far.
         ledger: what was spent so far.
         decision: what was done to the weights after it; None for an operator that does not learn.
+        timings: where the time went so far; None in logs of releases that did not note it.
     """
 
     generation: int
@@ -46,6 +50,7 @@ class Batch:
     seconds: float
     ledger: Ledger
     decision: Update | Skip | None
+    timings: Timings | None = None
 
     @property
     def valid(self) -> tuple[bool, ...]:
@@ -85,6 +90,11 @@ class RunRecord:
     def ledger(self) -> Ledger:
         """What was spent in all."""
         return self.batches[-1].ledger if self.batches else Ledger()
+
+    @property
+    def timings(self) -> Timings | None:
+        """Where the time went, up to the end of the last batch; None where the log does not say."""
+        return self.batches[-1].timings if self.batches else None
 
     @property
     def best(self) -> float | None:
@@ -147,20 +157,38 @@ def _config(values: Mapping[str, Any]) -> RunConfig:
 def _batches(events: Sequence[Event]) -> list[Batch]:
     """The batches, each with the decision that was logged before its end."""
     batches: list[Batch] = []
+    ledger = Ledger()
+    reasons: Counter[str] = Counter()
     decision: Update | Skip | None = None
     for event in events:
         if event["event"] == "update":
             decision = update_of({name: event[name] for name in event.keys() - {"event", "generation", "operator"}})
         elif event["event"] == "skip":
             decision = Skip(event["step"], event["reason"])
+            reasons[skip_kind(decision.reason)] += 1
         elif event["event"] == "batch":
-            batches.append(_batch(event, decision))
+            ledger = _ledger(event, ledger, reasons)
+            batches.append(_batch(event, ledger, decision))
             decision = None
     return batches
 
 
-def _batch(event: Event, decision: Update | Skip | None) -> Batch:
-    known = {one.name for one in fields(Ledger)}
+def _ledger(event: Event, before: Ledger, reasons: Mapping[str, int]) -> Ledger:
+    """What was spent up to a batch's end. Counters that the log's release did not have are counted here."""
+    ledger = Ledger.of(event["ledger"])
+    if "parsed" in event["ledger"]:
+        return ledger
+    searched = event["generation"] != START
+    return replace(
+        ledger,
+        parsed=before.parsed + searched * sum(status != Status.NO_CODE for status in event["statuses"]),
+        duplicates=before.duplicates + searched * sum(one is not None for one in event["duplicate_of"]),
+        skip_reasons=dict(reasons),
+    )
+
+
+def _batch(event: Event, ledger: Ledger, decision: Update | Skip | None) -> Batch:
+    timings = event.get("timings")
     first, last = event["ids"]
     return Batch(
         generation=event["generation"],
@@ -171,6 +199,7 @@ def _batch(event: Event, decision: Update | Skip | None) -> Batch:
         objectives=tuple(event["objectives"]),
         best=event["best"],
         seconds=event["seconds"],
-        ledger=Ledger(**{name: value for name, value in event["ledger"].items() if name in known}),
+        ledger=ledger,
         decision=decision,
+        timings=None if timings is None else Timings.of(timings),
     )

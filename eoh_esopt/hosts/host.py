@@ -18,9 +18,6 @@ from operators.records import Outcome
 if TYPE_CHECKING:
     from eoh_esopt.hosts.session import Session
 
-LEARNING = ("m1", "m2")
-"""The operators that the model learns from, as in the paper."""
-
 
 @dataclass(frozen=True)
 class HostFacts:

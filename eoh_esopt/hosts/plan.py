@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from eoh_esopt.hosts.host import LEARNING, HostFacts
+from eoh_esopt.hosts.host import HostFacts
 from eoh_esopt.hosts.settings import Settings
+from operators.search import LEARNING
 
 
 def explain(facts: HostFacts, settings: Settings) -> Iterator[str]:

@@ -14,12 +14,12 @@ from eoh_esopt.engine.batches import Parts
 from eoh_esopt.engine.config import RunConfig
 from eoh_esopt.engine.history import History
 from eoh_esopt.engine.listener import Listener
-from eoh_esopt.engine.methods import learning
+from eoh_esopt.engine.methods import ablated, learning, sigma_schedule
 from eoh_esopt.engine.recorded import Recorded
 from eoh_esopt.engine.run import loaded, note_end, note_start, tested
 from eoh_esopt.hosts.evaluation import HostEvaluation, SandboxEvaluation
 from eoh_esopt.hosts.groups import Unwritten
-from eoh_esopt.hosts.host import LEARNING, Host, HostFacts
+from eoh_esopt.hosts.host import Host, HostFacts
 from eoh_esopt.hosts.plan import explain
 from eoh_esopt.hosts.preflight import check_evaluation
 from eoh_esopt.hosts.session import Session
@@ -27,8 +27,7 @@ from eoh_esopt.hosts.settings import Settings, spent
 from eoh_esopt.hosts.untouched import untouched
 from eoh_esopt.models.protocol import LanguageModel
 from operators.momentum import momentum
-from operators.schedules import cosine
-from operators.search import Operator
+from operators.search import LEARNING, Operator
 from operators.task import Task
 
 Notify = Callable[[str], None]
@@ -157,11 +156,11 @@ def _operators(facts: HostFacts, settings: Settings) -> dict[str, Operator]:
     config = settings.run
     if not config.learns:
         return {}
-    assert config.sigma is not None
-    assert config.sigma_final is not None
-    sigma = cosine(config.sigma, config.sigma_final, settings.generations(facts))
+    sigma = sigma_schedule(config, settings.generations(facts))
     return {
-        name: replace(learning(config, Unwritten(name)), sigma=sigma) for name in LEARNING if name in facts.operators
+        name: ablated(config, replace(learning(config, Unwritten(name)), sigma=sigma))
+        for name in LEARNING
+        if name in facts.operators
     }
 
 

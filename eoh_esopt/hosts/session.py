@@ -190,7 +190,8 @@ class Session(Batches):
         ]
         replies: dict[int, Reply] = {}
         for batch in self._parts.model.batches(requests) if requests else []:
-            written = self._parts.model.generate([requests[at] for at in batch])
+            with self.time.writing():
+                written = self._parts.model.generate([requests[at] for at in batch])
             ids = [asked[at][0].id for at in batch]
             shown = [Proposal(place.slot.operator, prompt, "", (), place.proposal.direction) for place, prompt in asked]
             self._log_replies(ids, [shown[at] for at in batch], written)

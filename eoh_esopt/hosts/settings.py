@@ -12,9 +12,10 @@ from typing import Any
 from eoh_esopt.engine.config import ENDPOINTS, RunConfig
 from eoh_esopt.engine.events import holds_run
 from eoh_esopt.engine.ledger import Ledger
-from eoh_esopt.hosts.host import LEARNING, HostFacts
+from eoh_esopt.hosts.host import HostFacts
 from eoh_esopt.models.protocol import Sampling
 from operators.errors import UserError
+from operators.search import LEARNING
 
 SCHEDULES = ("host", "paper")
 EVALUATORS = ("sandbox", "host")

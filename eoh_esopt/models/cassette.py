@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from eoh_esopt.models.endpoint import PartialReplies
 from eoh_esopt.models.protocol import LanguageModel, Reply, Request
+from eoh_esopt.models.stopwatch import Stopwatch, stopwatch_of
 from operators.errors import UserError
 from operators.records import Direction, Update
 from operators.update_fields import fields_of
@@ -100,6 +101,11 @@ class CassetteModel:
     def parameters(self) -> int | None:
         """How many weights the model has."""
         return self._inner.parameters
+
+    @property
+    def stopwatch(self) -> Stopwatch | None:
+        """The model's own."""
+        return stopwatch_of(self._inner)
 
     def batches(self, requests: Sequence[Request]) -> list[list[int]]:
         """As the model would split them."""

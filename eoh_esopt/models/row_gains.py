@@ -21,7 +21,7 @@ def row_directions(weights: ScopedWeights, directions: list[Direction | None]) -
         yield
         return
     handles = [
-        tensor.module.register_forward_hook(partial(_scale, weights.row_factors(tensor, directions)))
+        tensor.module.register_forward_hook(partial(_scale, tensor.row_factors(directions)))
         for tensor in weights.tensors
     ]
     try:
@@ -32,10 +32,26 @@ def row_directions(weights: ScopedWeights, directions: list[Direction | None]) -
 
 
 def _scale(factors: torch.Tensor, module: nn.Module, inputs: Any, output: torch.Tensor) -> torch.Tensor:
-    """Scale each row by its factors. In a 2-dimensional output the rows' vectors follow one another."""
+    scaled = scaled_rows(output, factors)
+    if scaled is None:
+        rows, size = factors.shape
+        raise RuntimeError(f"{type(module).__name__} returned {tuple(output.shape)} for {rows} rows of {size} gains.")
+    return scaled
+
+
+def scaled_rows(output: torch.Tensor, factors: torch.Tensor) -> torch.Tensor | None:
+    """Scale each row of a norm layer's output. In a 2-dimensional output the rows' vectors follow one another.
+
+    Args:
+        output: shape (rows, ..., gains) or (rows * vectors, gains).
+        factors: shape (rows, gains), float32.
+
+    Returns:
+        Of the output's shape and dtype; None where the output is not that of so many rows and gains.
+    """
     rows, size = factors.shape
     by_row = output.shape[0] == rows or (output.ndim == 2 and output.shape[0] % rows == 0)
     if not by_row or output.shape[-1] != size:
-        raise RuntimeError(f"{type(module).__name__} returned {tuple(output.shape)} for {rows} rows of {size} gains.")
+        return None
     scaled = output.reshape(rows, -1, size) * factors[:, None]
     return scaled.to(output.dtype).reshape(output.shape)

@@ -21,6 +21,7 @@ from eoh_esopt.models.protocol import Reply, Request, Sampling
 from eoh_esopt.models.served_fleet import Fleet
 from eoh_esopt.models.served_link import Link
 from eoh_esopt.models.served_replica import Course, Replica
+from eoh_esopt.models.stopwatch import Stopwatch
 from eoh_esopt.models.vllm.wire import FUNCTION_ENDS, SEED_MASK, server_urls
 from operators.errors import UserError
 from operators.records import Direction, Update
@@ -96,6 +97,12 @@ class ServedModel:
     def parameters(self) -> int:
         """How many weights the model has."""
         return int(self._course.facts["parameters"])
+
+    @property
+    def stopwatch(self) -> Stopwatch:
+        """What directions cost so far: the mean over the servers, which work side by side."""
+        each = [replica.stopwatch for replica in self._fleet.replicas]
+        return Stopwatch(sum(one.perturb for one in each) / len(each), sum(one.restore for one in each) / len(each))
 
     def batches(self, requests: Sequence[Request]) -> list[list[int]]:
         """Batches of whole directions where they fit, large enough for several servers whatever their number."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from eoh_esopt.models.served_link import Declined, Link, LinkDown, Unusable
+from eoh_esopt.models.stopwatch import Stopwatch
 from eoh_esopt.models.vllm.wire import NO_UPDATES, PROTOCOL, hash_after
 from operators.errors import UserError
 from operators.records import Direction
@@ -93,6 +94,7 @@ class Replica:
         lock: held by whoever changes its weights.
         reason: why it is out.
         verified: whether its weights were compared with another server's since it came back.
+        stopwatch: what directions cost on it.
     """
 
     def __init__(self, link: Link, course: Course) -> None:
@@ -101,6 +103,7 @@ class Replica:
         self.lock = asyncio.Lock()
         self.reason = ""
         self.verified = True
+        self.stopwatch = Stopwatch()
         self._boot = ""
         self._tag = ""
 
@@ -157,11 +160,13 @@ class Replica:
                 return
             before = self._tag
             try:
-                status = await self.link.call("perturb", expect=before, seed=direction.seed, sigma=direction.sigma)
+                with self.stopwatch.perturbing():
+                    status = await self.link.call("perturb", expect=before, seed=direction.seed, sigma=direction.sigma)
                 yield status["tag"]
             finally:
                 self._tag = ""
-                self._tag = (await self.link.call("restore"))["tag"]
+                with self.stopwatch.restoring():
+                    self._tag = (await self.link.call("restore"))["tag"]
                 if self._tag != before:
                     raise LinkDown("its weights are not what they were before a direction")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -23,6 +23,7 @@ from eoh_esopt.models.row_gains import row_directions
 from eoh_esopt.models.row_products import row_products
 from eoh_esopt.models.sampling import RowSampler
 from eoh_esopt.models.scopes import Scope
+from eoh_esopt.models.stopwatch import Stopwatch
 from eoh_esopt.models.weights import ScopedWeights
 from operators.errors import UserError
 from operators.records import Direction, Update
@@ -75,6 +76,8 @@ class TransformersModel:
             )
         self.weights = ScopedWeights(self._model, scope, restore, self._names)
         self._parameters: int = sum(parameter.numel() for parameter in self._model.parameters())
+        self._gpus = {one.device for one in self._model.parameters() if one.device.type == "cuda"}
+        self.stopwatch = Stopwatch(wait=self._wait)
 
     @property
     def parameters(self) -> int:
@@ -135,6 +138,7 @@ class TransformersModel:
     def apply(self, update: Update) -> None:
         """Move the true weights, and the live ones with them."""
         self.weights.update(update)
+        self._wait()
 
     def checksum(self) -> str:
         """sha256 of the true weights, see `ScopedWeights.checksum`."""
@@ -175,8 +179,11 @@ class TransformersModel:
         padded = self._tokenizer.pad({"input_ids": prompts}, padding_side="left", return_tensors="pt")
         return padded.to(self._model.device)
 
+    def _under(self, directions: list[Direction | None]) -> AbstractContextManager[None]:
+        return self.stopwatch.around(self._moved(directions))
+
     @contextmanager
-    def _under(self, directions: list[Direction | None]) -> Iterator[None]:
+    def _moved(self, directions: list[Direction | None]) -> Iterator[None]:
         if self._scope.per_row:
             by_row = row_directions if self._scope.rank is None else row_products
             with by_row(self.weights, directions):
@@ -194,6 +201,11 @@ class TransformersModel:
             yield
         finally:
             self.weights.restore()
+
+    def _wait(self) -> None:
+        """Until the GPUs have done what they were told, so that times are those of the work."""
+        for gpu in self._gpus:
+            torch.cuda.synchronize(gpu)
 
     def _generation_config(self, max_new_tokens: int) -> GenerationConfig:
         return GenerationConfig(  # type: ignore[no-untyped-call]

@@ -62,6 +62,21 @@ class ScopedTensor:
     lowrank: LowRankPiece | None = None
     buffer: bool = False
 
+    def row_factors(self, directions: Sequence[Direction | None]) -> torch.Tensor:
+        """1 + sigma * eps for each row's direction, ones where it has none.
+
+        Returns:
+            Shape (rows, elements of the tensor), float32, on the tensor's device.
+        """
+        factors = np.ones((len(directions), self.live.numel()), np.float32)
+        for row, direction in zip(factors, directions, strict=True):
+            if direction is not None:
+                key = np.uint64(stream_key(direction.seed, self.name))
+                kernels.fill_noise(row, key, *self.span.arguments, normal_table())
+                row *= np.float32(direction.sigma)
+                row += np.float32(1)
+        return torch.from_numpy(factors).to(self.live.device)
+
 
 def check_restore(restore: str, scope: Scope) -> None:
     """Refuse restore modes that do not exist, or not for the scope.
@@ -195,21 +210,6 @@ class ScopedWeights(MovableTensors):
             for name, (module, parameter) in scope_parameters(model, scope).items()
         ]
         super().__init__(tensors, scope, restore)
-
-    def row_factors(self, tensor: ScopedTensor, directions: list[Direction | None]) -> torch.Tensor:
-        """1 + sigma * eps for each row's direction, ones where it has none.
-
-        Returns:
-            Shape (rows, elements of the tensor), float32, on the tensor's device.
-        """
-        factors = np.ones((len(directions), tensor.live.numel()), np.float32)
-        for row, direction in zip(factors, directions, strict=True):
-            if direction is not None:
-                key = np.uint64(stream_key(direction.seed, tensor.name))
-                kernels.fill_noise(row, key, *tensor.span.arguments, normal_table())
-                row *= np.float32(direction.sigma)
-                row += np.float32(1)
-        return torch.from_numpy(factors).to(tensor.live.device)
 
     @torch.no_grad()
     def checksum(self) -> str:

@@ -11,8 +11,7 @@ from scipy.optimize import brentq
 from eoh_esopt.engine.config import RunConfig
 from eoh_esopt.planning.speeds import Speeds
 from operators.errors import UserError
-
-LEARNING = ("m1", "m2")
+from operators.search import LEARNING
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Workload:
         """Tokens of the longest of several replies, which a batch waits for.
 
         The expected maximum where lengths are exponentially distributed and cut at the limit. If a share u ends by
-        itself and the mean without the limit is m, the mean is m u and the maximum m (u + u^2 / 2 + ... + u^rows / rows).
+        itself and m is the mean without the limit, the mean is m u and the maximum m (u + u^2 / 2 + ... + u^n / n).
         """
         limit = self.config.sampling.max_new_tokens
         if self.reply >= limit:

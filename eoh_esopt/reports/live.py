@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from eoh_esopt.engine.coevolution import ContextReport
 from eoh_esopt.engine.listener import BatchReport, Listener
 from eoh_esopt.reports.objective import Scale
 from operators.records import Candidate, Outcome, Skip, Update
@@ -40,6 +41,9 @@ class LineListener(Listener):
         self._scale = Scale.of(facts)
         for line in headline(facts):
             self.say(line)
+
+    def on_context(self, report: ContextReport) -> None:
+        self.say(context_line(report))
 
     def on_batch_end(self, report: BatchReport) -> None:
         budget = f"{report.ledger.candidates:5}" if report.generation >= 0 else "start"
@@ -153,6 +157,8 @@ def headline(facts: dict[str, Any]) -> Iterator[str]:
             + (" SHUFFLED (control)" if config["shuffle_rewards"] else "")
             + "".join(f", {name}" for name in _variants(config))
         )
+    if config.get("co_evolve"):
+        yield "co-evolution: the model also renews the insights that its prompts show, one attempt a generation"
     yield f"sandbox: {facts['isolation']}"
     if facts["event"] == "resume":
         yield "resumed: what the log holds is taken from it"
@@ -160,6 +166,10 @@ def headline(facts: dict[str, Any]) -> Iterator[str]:
 
 def _variants(config: dict[str, Any]) -> Iterator[str]:
     """What differs from the paper's update; runs of earlier releases do not speak of it."""
+    if config.get("ablation", "none") != "none":
+        yield f"ABLATION {config['ablation']}"
+    if config.get("sigma_schedule", "cosine") != "cosine":
+        yield f"{config['sigma_schedule']} sigma"
     if config.get("noise", "full") != "full":
         yield f"{config['noise']} noise of rank {config['rank']}"
     if config.get("shaping", "z-score") != "z-score":
@@ -174,6 +184,15 @@ def _variants(config: dict[str, Any]) -> Iterator[str]:
 
 def _size(parameters: int | None) -> str:
     return "size unknown" if parameters is None else f"{parameters / 1e6:.0f} M"
+
+
+def context_line(report: ContextReport) -> str:
+    """What became of the context after a generation."""
+    reward = "no reward" if report.reward is None else f"reward {report.reward:.3f}"
+    fate = f", version {report.tried} taken back" if report.reverted else ""
+    shown = f"{len(report.context.insights)} insights" if report.context.insights else "no insights"
+    after = f"context after generation {report.generation + 1}: {reward}{fate}"
+    return f"{after}; next version {report.context.version}, {shown}"
 
 
 def counts(outcomes: Sequence[Outcome]) -> str:

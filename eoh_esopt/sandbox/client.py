@@ -52,13 +52,15 @@ class Job:
         code: the source.
         instances: which instances it runs on; all when None.
         attempt: 1 for the first try.
-        deadline: when the worker is overdue, by the monotonic clock.
+        began: when a worker got it, by the monotonic clock.
+        deadline: when the worker is overdue, by the same.
     """
 
     index: int
     code: bytes
     instances: tuple[int, ...] | None = None
     attempt: int = 1
+    began: float = 0.0
     deadline: float = 0.0
 
 

@@ -62,6 +62,7 @@ class Evaluator:
         self._folder = Path(tempfile.mkdtemp(prefix="eoh-esopt-"))
         self._slots: list[Worker | None] = [None] * workers
         self._evaluating = False
+        self._busy_seconds = 0.0
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="score")
         self._closed = False
         self._scores: dict[Future[Outcome], Job] = {}
@@ -93,6 +94,11 @@ class Evaluator:
     def isolation_level(self) -> str:
         """One line for people: the layers in force, and those the host refuses."""
         return isolation.summary(self._layers)
+
+    @property
+    def busy_seconds(self) -> float:
+        """How long workers had a candidate until they reported on it or were lost, summed over the workers."""
+        return self._busy_seconds
 
     def evaluate(self, codes: Sequence[str]) -> Iterator[tuple[int, Outcome]]:
         """Evaluate candidates; yields (position in `codes`, outcome) as each one finishes, in any order.
@@ -189,7 +195,8 @@ class Evaluator:
             if worker is None:
                 worker = self._slots[slot] = self._launch(slot)
                 worker.wait_ready()
-            job.deadline = time.monotonic() + self._limits.wall_s + _GRACE_S
+            job.began = time.monotonic()
+            job.deadline = job.began + self._limits.wall_s + _GRACE_S
             worker.send(job)
         except (WorkerGone, UserError) as error:
             self._discard(slot)
@@ -211,10 +218,12 @@ class Evaluator:
                     report = worker.receive()
                     if report is not None:
                         worker.job = None
+                        self._busy_seconds += time.monotonic() - job.began
                         self._score(job, *report)
                 elif time.monotonic() > job.deadline:
                     raise WorkerGone("the worker does not report")
             except WorkerGone as error:
+                self._busy_seconds += time.monotonic() - job.began
                 self._discard(self._slots.index(worker))
                 yield from _retry(job, str(error), waiting)
         if self._scored in ready:

@@ -57,6 +57,8 @@ def mixed(request: Request, weights: str) -> str:
     """Valid, failing, broken and duplicate replies; which one depends on everything it may depend on."""
     place = repr((request.prompt, request.seed, request.direction, weights))
     number = int.from_bytes(hashlib.blake2b(place.encode(), digest_size=8).digest(), "little")
+    if "short insights" in request.prompt:
+        return f"- Weigh the way back by {number % 7}.\n- Do not fail."
     kind = number % 10
     return _MENU[kind] if kind < len(_MENU) else heuristic((number >> 8) % 60 / 50)
 
@@ -183,7 +185,8 @@ def run_search(
 
 
 def canonical(events: Sequence[Event]) -> list[Event]:
-    """The events with the outcomes of each batch in the order of their ids: they come as candidates finish."""
+    """The events without times, the outcomes of each batch in the order of ids: they come as candidates finish."""
+    events = [{name: value for name, value in event.items() if name != "timings"} for event in events]
     ordered: list[Event] = []
     for is_outcome, run in groupby(events, lambda event: event["event"] == "outcome"):
         batch = list(run)

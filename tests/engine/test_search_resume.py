@@ -27,6 +27,7 @@ from problems.tsp_construct import TASK
 METHODS = {
     "a batch for all rows": (settings(), True, 0),
     "a batch a direction": (settings(samples_per_direction=2, directions=2), False, 0),
+    "co-evolution": (settings(co_evolve=True, budget=26), True, 0),
     "sampling": (settings(method="esopt-sample", budget=7), True, 0),
     "lost evaluations": (settings(method="esopt-sample", budget=12, directions=6, seed=2), True, 3),
 }

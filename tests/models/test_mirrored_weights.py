@@ -46,7 +46,7 @@ def test_a_mirror_scales_gains_the_opposite_way() -> None:
     model = tiny_module(torch.float32)
     scoped = ScopedWeights(model, SCOPES["norms"])
     [tensor] = scoped.tensors
-    ahead, back = scoped.row_factors(tensor, [Direction(9, 0.06), Direction(9, -0.06)]).numpy()
+    ahead, back = tensor.row_factors([Direction(9, 0.06), Direction(9, -0.06)]).numpy()
     eps = np.float32(0.06) * noise(9, tensor.name, 0, tensor.live.numel())
     assert np.array_equal(ahead, np.float32(1) + eps)
     assert np.array_equal(back, np.float32(1) - eps)

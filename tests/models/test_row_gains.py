@@ -92,7 +92,7 @@ def test_row_factors_are_one_plus_the_scaled_noise(family: str) -> None:
     """Other factors than the update's noise would reward one direction and move along another."""
     scoped = ScopedWeights(tiny_checkpoint(family), NORMS)
     for tensor in scoped.tensors:
-        factors = scoped.row_factors(tensor, MIXED)
+        factors = tensor.row_factors(MIXED)
         for row, direction in zip(factors.numpy(), MIXED, strict=True):
             size = tensor.live.numel()
             eps = np.zeros(size, np.float32) if direction is None else noise(direction.seed, tensor.name, 0, size)

@@ -191,6 +191,28 @@ def test_the_summary_says_what_was_found_and_what_it_cost(tmp_path: Path, capsys
     assert str(folder / BEST) in shown
 
 
+def test_an_older_summary_claims_no_counts_that_it_lacks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Else a run of an earlier release is said to have parsed nothing."""
+    (tmp_path / BEST).write_text("def select_next_node(): ...\n")
+    known = {name: SUMMARY["ledger"][name] for name in ("candidates", "valid", "new", "updates", "skips")}
+    print_summary(tmp_path, {**SUMMARY, "ledger": known})
+    shown = capsys.readouterr().out
+    assert "candidates 40: valid 20 (50%)" in shown
+    assert "parsed" not in shown
+
+
+def test_the_summary_counts_what_the_ledger_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Else copies, replies without a program, skips and the price of learning show only to who reads the log."""
+    (tmp_path / BEST).write_text("def select_next_node(): ...\n")
+    ledger = Ledger.of({**SUMMARY["ledger"], "parsed": 36, "duplicates": 12, "skip_reasons": {"all were equal": 1}})
+    timings = {"generate": 60.04, "perturb": None, "restore": None, "update": 2.0, "evaluate": 9.0, "sandbox": 80.0}
+    print_summary(tmp_path, {**SUMMARY, "ledger": ledger.as_dict(), "timings": timings, "parameters": 10**9})
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "candidates 40: parsed 36 (90%), duplicates 12 (30%), valid 20 (50%), new 10 (25%)" in shown
+    assert "500 written, 3e+12 model FLOPs" in shown
+    assert "updates applied 3, skipped 1 (1: all were equal); 1.5 minutes: writing 60.0 s, updating 2.0 s" in shown
+
+
 def test_a_summary_without_its_heuristic_is_refused(tmp_path: Path) -> None:
     """Else resuming a finished run whose folder lost a file ends in a traceback."""
     with pytest.raises(UserError, match=r"Cannot read .*Restore"):

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -121,45 +118,3 @@ def test_adapters_are_split_with_their_layers(tmp_path: Path, monkeypatch: pytes
         assert model.checksum() == other.checksum()
     finally:
         model.close()
-
-
-SETTINGS = {
-    "dtype": "float32",
-    "noise": "lowrank",
-    "temperature": 0,
-    "budget": 8,
-    "population": 1,
-    "directions": 6,
-    "max-new-tokens": 60,
-    "seed": 3,
-    "sigma": 0.006,
-    "sigma-final": 0.006,
-    "alpha": 0.01,
-}
-
-
-def call(*arguments: object) -> str:
-    """The standard output of a command in a process of its own."""
-    command = [sys.executable, "-m", "eoh_esopt", *map(str, arguments)]
-    environment = {**os.environ, "CI": "true", "OMP_WAIT_POLICY": "passive"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-def search(backend: str, model: Path, out: Path) -> tuple[dict[str, Any], list[str]]:
-    """The history and the replies of a greedy run."""
-    settings = {**SETTINGS, "backend": backend, "model": model, "out": out}
-    call("run", "tsp_construct", *(part for name, value in settings.items() for part in (f"--{name}", value)))
-    events = [json.loads(line) for line in (out / "events.jsonl").read_text().splitlines()]
-    replies = [one["text"] for event in events if event["event"] == "replies" for one in event["candidates"]]
-    return json.loads((out / "history.json").read_text()), replies
-
-
-def test_a_search_with_adapters_writes_the_history_of_transformers(small_model: Path, tmp_path: Path) -> None:
-    """Else neither backend checks the other, and a vLLM run's weights cannot be made again without vLLM."""
-    (one, first), (two, second) = (search(name, small_model, tmp_path / name) for name in ("transformers", "vllm"))
-    assert first == second
-    assert one["updates"] == two["updates"] != []
-    assert one["final_checksum"] == two["final_checksum"] != one["base_checksum"]
-    assert "The weights equal the run's." in call("replay", tmp_path / "vllm")

@@ -13,6 +13,7 @@ from typing import Any
 from eoh_esopt.models.vllm import packing
 from eoh_esopt.models.vllm.adapters import Adapters, unwrapped
 from eoh_esopt.models.vllm.served_weights import ServedWeights
+from eoh_esopt.models.vllm.token_gains import TokenGains
 from operators.errors import UserError
 from operators.records import Direction
 from operators.update_fields import update_of
@@ -41,6 +42,14 @@ class EsWorkerExtension:
         except UserError as error:
             return {"error": str(error)}
         return facts
+
+    def es_open_rows(self) -> None:
+        """Let requests carry directions that scale the gains in scope for their tokens alone. After `es_open`."""
+        self._es_rows = TokenGains(self.model_runner, self._es_weights.tensors)
+
+    def es_report_rows(self) -> dict[str, Any]:
+        """See `TokenGains.report`."""
+        return self._es_rows.report()
 
     def es_perturb(self, seed: int, sigma: float) -> None:
         """live = cast(true + sigma * eps(seed))."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import tempfile
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
@@ -21,6 +22,8 @@ from eoh_esopt.models.protocol import Reply, Request, Sampling
 from eoh_esopt.models.scopes import Scope, get_scope
 from eoh_esopt.models.vllm.adapters import adapter_of, engine_settings
 from eoh_esopt.models.vllm.assemble import Assembly
+from eoh_esopt.models.vllm.spawning import script_left_out
+from eoh_esopt.models.vllm.token_gains import carry, trouble
 from eoh_esopt.models.vllm.wire import FUNCTION_ENDS, SEED_MASK
 from operators.errors import UserError
 from operators.records import Direction, Update
@@ -42,7 +45,7 @@ class VllmModel:
         max_batch: most replies written at once.
         max_model_len: context kept, in tokens; the model's own when None.
         tensor_parallel: over how many devices each layer is split.
-        eager: no CUDA graphs; always so on a CPU.
+        eager: no CUDA graphs; always so on a CPU, and where replies carry gains of their own.
         rank: of low-rank noise, for which every reply of a batch has an adapter; None for full noise.
 
     Raises:
@@ -77,6 +80,7 @@ class VllmModel:
             raise UserError(errors[0])
         self._facts = facts
         self._assembly = Assembly(folder, facts)
+        self._gains_by_row = self._scope.multiplicative and self._rows_work()
 
     @property
     def parameters(self) -> int:
@@ -84,9 +88,11 @@ class VllmModel:
         return self._assembly.parameters
 
     def batches(self, requests: Sequence[Request]) -> list[list[int]]:
-        """Requests of one batch share a direction; with low-rank noise all have any, or all have none."""
-        by_row = self._scope.rank is not None
-        kinds = [one.direction is None if by_row else one.direction for one in requests]
+        """Requests of one batch share a direction, unless replies have gains of their own, as in transformers.
+
+        With low-rank noise all have any direction, or all have none.
+        """
+        kinds = [self._kind(one.direction) for one in requests]
         groups = [list(group) for _, group in groupby(range(len(requests)), kinds.__getitem__)]
         return [group[at : at + self._max_batch] for group in groups for at in range(0, len(group), self._max_batch)]
 
@@ -98,9 +104,10 @@ class VllmModel:
         fits = [index for index, room in enumerate(rooms) if room]
         outputs: dict[int, Any] = {}
         if fits:
-            with self._each_under([requests[index].direction for index in fits]) as adapters:
-                params = [self._params(requests[index], rooms[index]) for index in fits]
-                written = self._write([prompts[index] for index in fits], params, adapters)
+            params = [self._params(requests[index], rooms[index]) for index in fits]
+            written = self._outputs(
+                [prompts[index] for index in fits], params, [requests[index].direction for index in fits]
+            )
             outputs = dict(zip(fits, written, strict=True))
         return [
             _reply(request, len(prompts[index]), outputs.get(index), chat.opening(texts[index]))
@@ -113,10 +120,7 @@ class VllmModel:
 
         params = SamplingParams(max_tokens=1, temperature=0.0, prompt_logprobs=0)
         [tokens] = chat.encode(self._tokenizer, [chat.render(self._tokenizer, prompt, "")])
-        with self._each_under([direction]) as adapters:
-            [output] = self._llm.generate(
-                [{"prompt_token_ids": tokens}], [params], lora_request=adapters, use_tqdm=False
-            )
+        [output] = self._outputs([tokens], [params], [direction])
         tokens = output.prompt_token_ids
         values = [entry[token].logprob for token, entry in zip(tokens[1:], output.prompt_logprobs[1:], strict=True)]
         return np.array(values, np.float32)
@@ -153,6 +157,7 @@ class VllmModel:
             "scope_elements": self._assembly.scope_elements,
             "restore": "exact",
             "extra_bytes": sum(one["extra_bytes"] for one in self._facts),
+            "by_row": self._scope.rank is not None or self._gains_by_row,
         }
 
     def close(self) -> None:
@@ -174,12 +179,60 @@ class VllmModel:
             stop_token_ids=self._ends,
         )
 
-    def _write(self, prompts: Sequence[Sequence[int]], params: Sequence[Any], adapters: Sequence[Any]) -> list[Any]:
+    def _kind(self, direction: Direction | None) -> object:
+        """The same for directions whose requests can share a batch."""
+        if self._gains_by_row:
+            return None
+        return direction if self._scope.rank is None else direction is None
+
+    def _outputs(
+        self, tokens: Sequence[Sequence[int]], params: Sequence[Any], directions: Sequence[Direction | None]
+    ) -> list[Any]:
+        """vLLM's outputs, each under its direction. The weights are restored whatever happens."""
+        prompts: list[dict[str, Any]] = [{"prompt_token_ids": one} for one in tokens]
+        if self._gains_by_row:
+            return self._carried_outputs(prompts, params, directions)
+        with self._each_under(directions) as adapters:
+            return self._write(prompts, params, adapters)
+
+    def _carried_outputs(
+        self, prompts: Sequence[dict[str, Any]], params: Sequence[Any], directions: Sequence[Direction | None]
+    ) -> list[Any]:
+        """The outputs of requests that carry their directions.
+
+        Raises:
+            RuntimeError: the workers did not scale every gain for every token.
+        """
+        for prompt, settings, direction in zip(prompts, params, directions, strict=True):
+            if direction is not None:
+                carry(prompt, settings, direction)
+        self._forget()
+        written = self._write(prompts, params, [None] * len(prompts))
+        drawn = [len(one.outputs[0].token_ids) for one, direction in zip(written, directions, strict=True) if direction]
+        found = trouble(self._llm.collective_rpc("es_report_rows"), max(drawn, default=0))
+        if found:
+            raise RuntimeError(f"Replies were not written under their directions: {found}.")
+        return written
+
+    def _rows_work(self) -> bool:
+        """Whether requests can carry their directions: tried with one reply of two tokens, whose factors are 1."""
+        from vllm import SamplingParams
+
+        self._llm.collective_rpc("es_open_rows")
+        prompt: dict[str, Any] = {"prompt_token_ids": [0] * 4}
+        params = SamplingParams(max_tokens=2, temperature=0.0, ignore_eos=True)
+        carry(prompt, params, Direction(0, 0.0))
+        self._write([prompt], [params], [None])
+        found = trouble(self._llm.collective_rpc("es_report_rows"), 2)
+        if found:
+            warnings.warn(f"vLLM writes under one direction at a time: {found}.", stacklevel=3)
+        return not found
+
+    def _write(self, prompts: Sequence[dict[str, Any]], params: Sequence[Any], adapters: Sequence[Any]) -> list[Any]:
         """vLLM's outputs. All requests wait before the first is begun: what runs beside what then never varies."""
         try:
             self._llm.sleep(level=0)
-            tokens = [{"prompt_token_ids": one} for one in prompts]
-            self._llm.enqueue(tokens, params, lora_request=adapters, use_tqdm=False)
+            self._llm.enqueue(prompts, params, lora_request=adapters, use_tqdm=False)
             self._llm.wake_up(tags=["scheduling"])
             written: list[Any] = self._llm.wait_for_completion(use_tqdm=False)
         except BaseException:
@@ -259,20 +312,23 @@ def _engine(
     except ImportError as error:
         raise UserError(f"vLLM is not installed ({error}). Install it: pip install 'eoh-esopt[vllm]'.") from error
     check_version()
+    if scope.multiplicative:
+        os.environ.setdefault("VLLM_USE_V2_MODEL_RUNNER", "0")  # the first one shows whose tokens a step holds
     adapters = {} if scope.rank is None else engine_settings(scope.rank, max_batch)
     try:
-        return LLM(
-            str(folder),
-            dtype=dtype,
-            max_num_seqs=max_batch,
-            max_model_len=max_model_len,
-            tensor_parallel_size=tensor_parallel,
-            enforce_eager=eager or not torch.cuda.is_available(),
-            worker_extension_cls=EXTENSION,
-            disable_log_stats=True,
-            **memory_share(folder, scope.name, tensor_parallel),
-            **adapters,
-        )
+        with script_left_out():
+            return LLM(
+                str(folder),
+                dtype=dtype,
+                max_num_seqs=max_batch,
+                max_model_len=max_model_len,
+                tensor_parallel_size=tensor_parallel,
+                enforce_eager=eager or scope.multiplicative or not torch.cuda.is_available(),
+                worker_extension_cls=EXTENSION,
+                disable_log_stats=True,
+                **memory_share(folder, scope.name, tensor_parallel),
+                **adapters,
+            )
     except (ValueError, RuntimeError, OSError) as error:
         raise UserError(f"vLLM cannot serve {folder}: {error}") from error
 

@@ -72,6 +72,11 @@ class ServedWeights:
             packing.release(layer)
         packing.return_memory()
 
+    @property
+    def tensors(self) -> list[ScopedTensor]:
+        """The pieces in scope."""
+        return [tensor for group in self._groups for tensor in group.tensors.tensors]
+
     def perturb(self, direction: Direction) -> None:
         """See `MovableTensors.perturb`."""
         for group in self._groups:
