@@ -162,7 +162,7 @@ def _predicted(name: str, what: str, change: Change, seen: Visibility) -> dict[s
         "net": f"{change.net:+.3f} [{change.low:+.3f}, {change.high:+.3f}]",
         "last sigma": f"{-change.perturbed:+.3f}",
         "power": "-" if seen.power is None else f"{seen.power:.2f} [{seen.power_low:.2f}, {seen.power_high:.2f}]",
-        "runs needed": "> 1000" if seen.needed is None else str(seen.needed),
+        "runs needed": "-" if seen.needed is None else str(seen.needed),
     }
 
 

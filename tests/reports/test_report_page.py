@@ -280,6 +280,16 @@ def test_a_run_that_is_named_twice_counts_once(one_run: Path) -> None:
     assert len(find_runs([one_run, one_run.parent])) == 1
 
 
+def test_a_problem_that_is_gone_is_said_to_be(maker: Maker) -> None:
+    """Else runs of a problem of one's own cannot be reported on where its file is not."""
+    folder = maker.run("moved/one")
+    log = folder / "events.jsonl"
+    log.write_text(log.read_text().replace('"problem": "tsp_construct"', '"problem": "/gone/towns.py"'))
+    made = report_of(folder)
+    assert made.sections[0].task.name == "towns"
+    assert "There is no file /gone/towns.py" in Parsed(page(made)).text
+
+
 def test_a_best_heuristic_that_is_gone_is_said_to_be(maker: Maker) -> None:
     """Else one lost file stops the report on a hundred runs."""
     folder = maker.run("lost/one", write=mixed("tsp_construct"))

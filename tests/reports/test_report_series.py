@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from report_runs import Maker
 
 from eoh_esopt.experiments.run_record import read_run
+from eoh_esopt.reports.page import style
 from eoh_esopt.reports.page.contents import changes
 from eoh_esopt.reports.page.data import Arm, find_runs, group, read_runs
 from eoh_esopt.reports.page.figures import Line, Plot, plots
 from eoh_esopt.reports.page.series import band, best_so_far, outcomes, spent, steps
+from operators.records import Status
 
 VALUES = st.one_of(st.sampled_from([1.0, 2.0]), st.floats(-1e6, 1e6), st.just(np.nan))
 SERIES = arrays.arrays(np.float64, st.tuples(st.integers(1, 3), st.integers(1, 30)), elements=VALUES)
@@ -89,6 +91,20 @@ def test_all_counters_of_the_ledger_are_there(one_run: Path) -> None:
     plain = {name: value for name, value in run.ledger.as_dict().items() if not isinstance(value, dict)}
     found = spent(run)
     assert {name.replace("_", " "): value for name, value in plain.items()}.items() <= found.items()
+
+
+def test_series_can_be_told_apart_without_their_colours() -> None:
+    """Else lines are the same to readers who see no colours, and from the seventh on to everybody."""
+    styles = [style.series(index) for index in range(30)]
+    assert len({repr(one) for one in styles}) == 30
+    assert all(len({repr(one.dash) for one in styles[first : first + 5]}) == 5 for first in range(26))
+    assert len({repr(fill) for fill in style.FILLS.values()}) == len(style.FILLS)
+
+
+def test_kinds_of_outcomes_have_a_place_in_the_bars() -> None:
+    """Else a failure of a kind that a later release adds is drawn as if it were another."""
+    kinds = {status.value.replace("_", " ") for status in Status if status is not Status.OK}
+    assert kinds | {"new", "duplicate"} == set(style.FILLS)
 
 
 def test_text_in_a_figure_is_text() -> None:

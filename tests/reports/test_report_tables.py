@@ -49,6 +49,12 @@ def test_markdown_holds_what_people_read(rows: list[tuple[Cell, ...]]) -> None:
     assert [cells_of(line) for line in lines] == expected
 
 
+def test_zero_has_no_sign() -> None:
+    """Else a difference that is none looks like a loss."""
+    table = Table("t", "Title", COLUMNS, (("a", -0.0, -0.0001), ("b", -1.0, 0)))
+    assert table.texts == (("a", "0.000", "0.0%"), ("b", "-1.000", "0.0%"))
+
+
 def test_text_that_no_file_may_hold_is_replaced() -> None:
     """Else a lone surrogate in a name stops the report when its file is written."""
     table = Table("t", "Title", COLUMNS[:1], (("a\ud800b\x00\u202e",),))

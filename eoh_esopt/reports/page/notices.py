@@ -35,9 +35,9 @@ def _of_arm(arm: Arm) -> Iterator[str]:
     for seed, count in sorted(Counter(run.config.seed for run in arm.runs).items()):
         if count > 1:
             yield f"{arm.label}: {count} runs have seed {seed}; they are no independent repetitions."
-    stuck = [run for run in arm.runs if _is_stuck(run)]
+    stuck = [run for run in arm.finished if _is_stuck(run)]
     if stuck:
-        whose = "the run" if len(arm.runs) == 1 else f"{len(stuck)} of {len(arm.runs)} runs"
+        whose = "the run" if len(arm.finished) == 1 else f"{len(stuck)} of {len(arm.finished)} finished runs"
         new = sum(run.ledger.new for run in stuck)
         yield f"{arm.label}: {whose} found nothing better than what it began with (valid new candidates: {new})."
     if any(run.best is None for run in arm.runs):
@@ -47,7 +47,7 @@ def _of_arm(arm: Arm) -> Iterator[str]:
 def _is_stuck(run: RunRecord) -> bool:
     """Whether the search found nothing better than the start population."""
     values = best_so_far(run)
-    return run.ledger.candidates > 0 and bool(values[0] == values[-1])
+    return bool(values[0] == values[-1])
 
 
 def _weights(task: TaskRuns) -> Iterator[str]:
