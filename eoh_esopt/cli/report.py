@@ -63,10 +63,11 @@ def _check(out: Path, *folders: Path | None) -> None:
 
 
 def _build(places: tuple[Path, ...]) -> Report:
+    from eoh_esopt.experiments.find_runs import run_folders
     from eoh_esopt.reports.page.build import build
-    from eoh_esopt.reports.page.data import find_runs, read_runs
+    from eoh_esopt.reports.page.data import read_runs
 
-    folders = find_runs(places)
+    folders = run_folders(places)
     with _progress() as progress:
         reading = progress.add_task("reading runs", total=len(folders))
         found = read_runs(folders, lambda: progress.advance(reading))

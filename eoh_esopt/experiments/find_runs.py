@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from eoh_esopt.engine.events import holds_run
+from eoh_esopt.engine.events import EVENTS, holds_run
 from eoh_esopt.experiments.run_record import RunRecord, read_run
 from eoh_esopt.experiments.sweep_run import INDEX
-from eoh_esopt.reports.page.data import find_runs as run_folders
 from operators.errors import UserError
 
 _NAMED = 5
@@ -53,6 +52,22 @@ def find_runs(folders: Sequence[Path], *, partial: bool = False) -> Found:
             f"{_list([one.rstrip('.') for one in missing], '; ')}. Or add --partial: compare what is there."
         )
     return Found(tuple(runs), tuple(missing))
+
+
+def run_folders(places: Iterable[Path]) -> list[Path]:
+    """The runs' folders: the places themselves, or every run that lies below one.
+
+    Raises:
+        UserError: a place is missing, or there is no run in it.
+    """
+    found: dict[Path, Path] = {}
+    for place in places:
+        folders = [place] if holds_run(place) else sorted(path.parent for path in place.rglob(EVENTS))
+        if not folders:
+            what = "holds no run" if place.is_dir() else "is not there"
+            raise UserError(f"{place} {what}. Give the folder that --out named, or one that has such folders in it.")
+        found.update((folder.resolve(), folder) for folder in folders)
+    return list(found.values())
 
 
 def _not_begun(folder: Path) -> Iterator[str]:

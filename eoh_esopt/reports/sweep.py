@@ -15,7 +15,7 @@ from rich.text import Text
 
 from eoh_esopt.experiments.replicas import Replica
 from eoh_esopt.experiments.sweep import Cell
-from eoh_esopt.experiments.sweep_run import SweepListener, SweepRun
+from eoh_esopt.experiments.sweep_run import FAILURES_IN_A_ROW, SweepListener, SweepRun
 from eoh_esopt.reports.objective import Scale
 
 _LINE_EVERY_S = 60.0
@@ -62,6 +62,9 @@ class SweepLines(SweepListener):
 
     def on_failure(self, sweep: SweepRun, cell: Cell, why: str) -> None:
         self.say(f"failed    {cell.name}: {why}")
+
+    def on_replica_lost(self, sweep: SweepRun, replica: Replica) -> None:
+        self.say(f"{replica.name} gets no more cells: {FAILURES_IN_A_ROW} failed there in a row")
 
 
 class SweepLive(SweepLines):

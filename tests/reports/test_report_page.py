@@ -12,10 +12,11 @@ import pytest
 from report_runs import Maker, mixed, reply
 
 from eoh_esopt.engine.events import BEST
+from eoh_esopt.experiments.find_runs import run_folders
 from eoh_esopt.experiments.held_out import FILE
 from eoh_esopt.models.protocol import Request
 from eoh_esopt.reports.page.build import Report, build, page
-from eoh_esopt.reports.page.data import find_runs, read_runs
+from eoh_esopt.reports.page.data import read_runs
 from operators.errors import UserError
 from problems.tsp_construct import TASK
 
@@ -54,7 +55,7 @@ class Parsed(HTMLParser):
 
 
 def report_of(*places: Path) -> Report:
-    return build(read_runs(find_runs(places), lambda: None))
+    return build(read_runs(run_folders(places), lambda: None))
 
 
 @pytest.fixture(scope="module")
@@ -270,14 +271,14 @@ def test_held_out_values_are_shown(maker: Maker) -> None:
 def test_a_folder_without_runs_is_refused(tmp_path: Path) -> None:
     """Else a mistyped name gives an empty report."""
     with pytest.raises(UserError, match="holds no run"):
-        find_runs([tmp_path])
+        run_folders([tmp_path])
     with pytest.raises(UserError, match="is not there"):
-        find_runs([tmp_path / "missing"])
+        run_folders([tmp_path / "missing"])
 
 
 def test_a_run_that_is_named_twice_counts_once(one_run: Path) -> None:
     """Else `report runs runs/a` counts a run twice."""
-    assert len(find_runs([one_run, one_run.parent])) == 1
+    assert len(run_folders([one_run, one_run.parent])) == 1
 
 
 def test_a_problem_that_is_gone_is_said_to_be(maker: Maker) -> None:

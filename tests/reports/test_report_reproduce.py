@@ -12,9 +12,10 @@ from report_runs import Maker
 
 from eoh_esopt.cli.run import run as run_command
 from eoh_esopt.engine.config import RunConfig
+from eoh_esopt.experiments.find_runs import run_folders
 from eoh_esopt.models.protocol import Sampling
 from eoh_esopt.reports.page.build import build
-from eoh_esopt.reports.page.data import find_runs, read_runs
+from eoh_esopt.reports.page.data import read_runs
 from eoh_esopt.reports.page.reproduce import command
 
 SETTINGS: list[dict[str, Any]] = [
@@ -46,7 +47,7 @@ def test_the_command_has_the_settings_of_the_run(changes: dict[str, Any]) -> Non
 
 def test_an_arm_is_one_loop_over_its_seeds(many_runs: Path) -> None:
     """Else a reader has to copy twenty commands, or misses a seed."""
-    made = build(read_runs(find_runs([many_runs]), lambda: None))
+    made = build(read_runs(run_folders([many_runs]), lambda: None))
     recipes = {recipe.arm: recipe for recipe in made.sections[1].recipes}
     first, line, last = recipes["eoh"].command.splitlines()
     assert (first, last) == ("for seed in 1 2 3; do", "done")
@@ -60,6 +61,6 @@ def test_runs_inside_of_another_engine_have_no_command(maker: Maker) -> None:
     folder = maker.run("host/one")
     log = folder / "events.jsonl"
     log.write_text(log.read_text().replace('"measure":', '"host": {"name": "EoH 0.2"}, "measure":', 1))
-    made = build(read_runs(find_runs([folder]), lambda: None))
+    made = build(read_runs(run_folders([folder]), lambda: None))
     recipe = made.sections[0].recipes[0]
     assert (recipe.command, recipe.host) == ("", "EoH 0.2")

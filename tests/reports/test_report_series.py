@@ -11,10 +11,11 @@ from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 from report_runs import Maker
 
+from eoh_esopt.experiments.find_runs import run_folders
 from eoh_esopt.experiments.run_record import read_run
 from eoh_esopt.reports.page import style
 from eoh_esopt.reports.page.contents import changes
-from eoh_esopt.reports.page.data import Arm, find_runs, group, read_runs
+from eoh_esopt.reports.page.data import Arm, group, read_runs
 from eoh_esopt.reports.page.figures import Line, Plot, plots
 from eoh_esopt.reports.page.series import band, best_so_far, outcomes, spent, steps
 from operators.records import Status
@@ -44,7 +45,7 @@ def test_the_mean_lies_in_its_band_and_ends_with_the_first_run(series: list[list
 
 def test_the_best_so_far_only_gets_better_and_ends_with_the_best(many_runs: Path) -> None:
     """Else the curve and the table of results disagree."""
-    for folder in find_runs([many_runs]):
+    for folder in run_folders([many_runs]):
         run = read_run(folder, finished=False)
         values = best_so_far(run)
         assert len(values) == run.ledger.candidates + 1

@@ -8,11 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from eoh_esopt.engine.events import EVENTS, holds_run
 from eoh_esopt.experiments.grouping import arm_names, arm_settings
 from eoh_esopt.experiments.run_record import RunRecord, read_run
 from eoh_esopt.reports.objective import Scale
-from operators.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -65,22 +63,6 @@ class TaskRuns:
 def is_finished(run: RunRecord) -> bool:
     """Whether the run's budget is spent."""
     return run.summary is not None
-
-
-def find_runs(places: Iterable[Path]) -> list[Path]:
-    """The runs' folders: the places themselves, or every run that lies below one.
-
-    Raises:
-        UserError: a place is missing, or there is no run in it.
-    """
-    found: dict[Path, Path] = {}
-    for place in places:
-        folders = [place] if holds_run(place) else sorted(path.parent for path in place.rglob(EVENTS))
-        if not folders:
-            what = "holds no run" if place.is_dir() else "is not there"
-            raise UserError(f"{place} {what}. Give the folder that --out named, or one that has such folders in it.")
-        found.update((folder.resolve(), folder) for folder in folders)
-    return list(found.values())
 
 
 def read_runs(folders: Sequence[Path], follow: Callable[[], None]) -> list[RunRecord]:
