@@ -51,14 +51,17 @@ def list_presets(form: str) -> None:
 
 @preset.command("show")
 @click.argument("name")
-def show_preset(name: str) -> None:
+@click.option("--sweep", is_flag=True, help="The sweep, where a preset has the same name.")
+def show_preset(name: str, sweep: bool) -> None:
     """Show the file of the preset or sweep NAME, to read it or to begin one of your own.
 
     \b
     Examples:
       eoh-esopt preset show ahd-2000
       eoh-esopt preset show cpu > my_sweep.toml
+      eoh-esopt preset show --sweep co-evolution
     """
     from eoh_esopt.experiments.presets import FOLDER, SWEEPS, find_file
 
-    click.echo(find_file(name, (FOLDER, SWEEPS)).read_text(encoding="utf-8"), nl=False)
+    folders = (SWEEPS, FOLDER) if sweep else (FOLDER, SWEEPS)
+    click.echo(find_file(name, folders).read_text(encoding="utf-8"), nl=False)

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from eoh_esopt.engine.ahead import Ahead, Evaluates
 from eoh_esopt.engine.archive import Archive
 from eoh_esopt.engine.config import RunConfig
-from eoh_esopt.engine.events import BEST, HISTORY, EventLog
+from eoh_esopt.engine.events import BEST, EventLog
 from eoh_esopt.engine.fingerprint import fingerprint
 from eoh_esopt.engine.history import History
+from eoh_esopt.engine.learner import Learner
 from eoh_esopt.engine.ledger import Ledger
 from eoh_esopt.engine.listener import BatchReport, Listener
 from eoh_esopt.engine.population import survivors
@@ -28,7 +29,6 @@ from operators.records import Candidate, Outcome, Proposal, Skip, Status, Update
 from operators.rewards import Trial
 from operators.search import Operator
 from operators.task import SeedHeuristic, Task
-from operators.update_fields import fields_of
 
 START = -1
 """Generation of the start population."""
@@ -93,14 +93,19 @@ class Batches:
     def __init__(self, config: RunConfig, parts: Parts, history: History) -> None:
         self._config = config
         self._parts = parts
-        self.history = history
         self.ledger = Ledger()
         self.time = Timekeeper(parts.model, parts.evaluator, parts.recorded.timings)
+        self._learner = Learner(parts.model, parts.momentum, parts.log, parts.recorded, history, self.time, self.ledger)
         self.population: tuple[Candidate, ...] = ()
         self._archive = Archive()
         self._next_id = 0
         self._step = 0
         self._batches = 0
+
+    @property
+    def history(self) -> History:
+        """Of the weights, up to the last update."""
+        return self._learner.history
 
     def _take_ids(self, count: int) -> list[int]:
         self._next_id += count
@@ -202,28 +207,10 @@ class Batches:
         if decision is None:
             return None
         self._step += 1
-        if isinstance(decision, Update):
-            decision = self._parts.momentum(self.history.updates, decision)
-        logged = self._parts.recorded.holds(decision)
-        if isinstance(decision, Skip):
-            self._book_skip(decision, generation, logged=logged)
-            return decision
-        if not logged:
-            fields = fields_of(decision)
-            step = fields.pop("step")
-            self._parts.log.append("update", step=step, generation=generation, operator=operator.name, **fields)
-        with self.time.updating():
-            self._parts.model.apply(decision)
-        self.ledger.updates += 1
-        self.history = replace(self.history, updates=(*self.history.updates, decision))
-        if decision.step >= self._parts.recorded.last_update:  # earlier ones stand in the file already
-            self._parts.log.write_file(HISTORY, self.history.to_json())
-        return decision
+        return self._learner.decide(decision, generation, operator.name)
 
     def _book_skip(self, skip: Skip, generation: int, *, logged: bool) -> None:
-        self.ledger.skip(skip.reason)
-        if not logged:
-            self._parts.log.append("skip", step=skip.step, generation=generation, reason=skip.reason)
+        self._learner.skip(skip, generation, logged=logged)
 
     def _finish(
         self,

@@ -6,7 +6,7 @@ import json
 import math
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from eoh_esopt.models.endpoint import FROZEN, normalise_url
 from eoh_esopt.models.protocol import Sampling
@@ -19,6 +19,9 @@ from operators.momentum import momentum
 from operators.schedules import SCHEDULES
 from operators.search import PREFILLS
 from operators.shaping import SHAPINGS
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 BACKENDS = ("transformers", "vllm", "served", "openai")
 ENDPOINTS = ("openai",)
@@ -39,6 +42,8 @@ TINY_MODEL = 300_000_000
 """Models with fewer parameters do not follow suggestions; their replies are begun up to the signature only."""
 
 LONGEST_TIMEOUT = 86_400
+
+_Config = TypeVar("_Config", bound="DataclassInstance")
 
 
 @dataclass(frozen=True)
@@ -300,12 +305,21 @@ def load_config(path: Path) -> RunConfig:
     Raises:
         UserError: the file is missing or damaged, or has a key that this release does not know.
     """
+    return read_config(path, RunConfig)
+
+
+def read_config(path: Path, kind: type[_Config]) -> _Config:
+    """Read settings that were written as JSON; the dataclass has `sampling` among them.
+
+    Raises:
+        UserError: the file is missing or damaged, or has a key that this release does not know.
+    """
     try:
         values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        unknown = set(values) - {one.name for one in fields(RunConfig)}
+        unknown = set(values) - {one.name for one in fields(kind)}
         if unknown:
             raise UserError(f"{path} has the unknown setting {sorted(unknown)[0]!r}. Use the release that wrote it.")
-        return RunConfig(**{**values, "sampling": Sampling(**values["sampling"])})
+        return kind(**{**values, "sampling": Sampling(**values["sampling"])})
     except OSError as error:
         raise UserError(f"Cannot read {path}: {error.strerror}. Give the folder of a run.") from error
     except (ValueError, KeyError, TypeError) as error:

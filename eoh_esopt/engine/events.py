@@ -70,9 +70,10 @@ def read_events(folder: Path) -> list[Event]:
 class EventLog:
     """Appends events to a run's log; use `open_log`."""
 
-    def __init__(self, folder: Path, stream: FileIO) -> None:
+    def __init__(self, folder: Path, stream: FileIO, command: str = "run") -> None:
         self.folder = folder
         self._stream = stream
+        self._command = command
 
     def append(self, kind: str, **fields: Any) -> Event:
         """Write one event and force it to disk.
@@ -89,7 +90,7 @@ class EventLog:
         except OSError as error:
             raise UserError(
                 f"Cannot write to {self.folder / EVENTS}: {error.strerror}. "
-                f"Make room, then go on with: eoh-esopt run --resume {self.folder}"
+                f"Make room, then go on with: eoh-esopt {self._command} --resume {self.folder}"
             ) from error
         return event
 
@@ -166,8 +167,16 @@ def _check_use(folder: Path, new: bool) -> None:
 
 
 @contextmanager
-def open_log(folder: Path) -> Iterator[EventLog]:
-    """The log of a claimed folder, ready to append; a last line that was cut short is removed."""
+def open_log(folder: Path, command: str = "run") -> Iterator[EventLog]:
+    """The log of a claimed folder, ready to append; a last line that was cut short is removed.
+
+    Args:
+        folder: the run's folder.
+        command: of `eoh-esopt`, which goes on with such a run.
+
+    Raises:
+        UserError: the log cannot be opened.
+    """
     path = folder / EVENTS
     try:
         if path.exists():
@@ -177,4 +186,4 @@ def open_log(folder: Path) -> Iterator[EventLog]:
     except OSError as error:
         raise UserError(f"Cannot open {path}: {error.strerror}. Choose another --out.") from error
     with stream:
-        yield EventLog(folder, stream)
+        yield EventLog(folder, stream, command)

@@ -9,7 +9,7 @@ from eoh_esopt.engine.history import History
 from eoh_esopt.models.endpoint import ENDPOINT
 from eoh_esopt.models.fetch import resolve
 from eoh_esopt.models.progress import console_progress
-from eoh_esopt.models.protocol import Sampling
+from eoh_esopt.models.protocol import LanguageModel, Sampling
 from eoh_esopt.models.scopes import get_scope
 from eoh_esopt.models.transformers_model import TransformersModel
 from eoh_esopt.models.weights import drifts
@@ -62,6 +62,27 @@ def replay_history(
         restore=history.restore,
         dtype=history.dtype,
     )
+    checksum, verdict = replay_on(model, history, name, progress)
+    return Adapted(model, checksum, verdict)
+
+
+def replay_on(
+    model: LanguageModel, history: History, name: str, progress: Callable[[Iterable[Update]], Iterable[Update]]
+) -> tuple[str, str]:
+    """Apply every update to a model that is loaded already.
+
+    Args:
+        model: with the weights that the history begins with.
+        history: what to replay.
+        name: what the user calls the model.
+        progress: wraps the updates, to show a bar.
+
+    Returns:
+        The checksum afterwards, and one line on whether that is what the run ended with.
+
+    Raises:
+        UserError: the model is not the one of the history, or the result is not what the run ended with.
+    """
     base = model.checksum()
     if base != history.base_checksum:
         raise UserError(
@@ -72,14 +93,14 @@ def replay_history(
         model.apply(update)
     checksum = model.checksum()
     if history.final_checksum is None:
-        return Adapted(model, checksum, "The run is not finished: these are its weights so far.")
+        return checksum, "The run is not finished: these are its weights so far."
     if checksum != history.final_checksum and not drifts(history.restore):
         raise UserError(
             f"Replay gave weights {checksum[:12]}, and the run ended with {history.final_checksum[:12]}: "
             "the history or the model is damaged. Restore the run's folder from a copy."
         )
     same = checksum == history.final_checksum
-    return Adapted(model, checksum, "The weights equal the run's." if same else _drifted(history))
+    return checksum, "The weights equal the run's." if same else _drifted(history)
 
 
 def _drifted(history: History) -> str:

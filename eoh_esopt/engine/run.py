@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import platform
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, fields, replace
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -36,6 +36,9 @@ from operators.momentum import momentum
 from operators.task import SeedHeuristic
 from problems.base import Problem
 from problems.references import ceiling_of, references
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Notify = Callable[[str], None]
 
@@ -86,7 +89,7 @@ def resume(
     with events.claim(out, new=False):
         config = replace(load_config(out / events.CONFIG), **(moved or {}))
         earlier = events.read_events(out)
-        _check_settings(earlier, config, out)
+        check_settings(earlier, config, out)
         if earlier and earlier[-1]["event"] == "end":
             notify(f"The run in {out} is finished: there is nothing to go on with.")
             return {name: value for name, value in earlier[-1].items() if name != "event"}
@@ -136,8 +139,8 @@ def _work(
     earlier = events.read_events(out) if (out / events.EVENTS).exists() else []
     notify("Taking the checksum of the weights")
     base = model.checksum()
-    _check_base(earlier, base, out)
-    clock = _clock(earlier)
+    check_base(earlier, base, out)
+    clock = working_clock(earlier)
     with events.open_log(out) as log:
         kind, isolation = "resume" if earlier else "start", evaluator.isolation_level
         facts = note_start(log, kind, config, model, base, isolation=isolation, **_facts(problem))
@@ -175,14 +178,21 @@ def _facts(problem: Problem) -> dict[str, Any]:
     }
 
 
-def _check_settings(earlier: list[events.Event], config: RunConfig, out: Path) -> None:
+def check_settings(
+    earlier: list[events.Event], config: DataclassInstance, out: Path, movable: Collection[str] = MOVABLE
+) -> None:
+    """Refuse settings that are not those a run began with, apart from the movable ones.
+
+    Raises:
+        UserError: it names the setting and both values.
+    """
     if not earlier:
         return
     if earlier[0]["event"] != "start":
         raise UserError(f"{out / events.EVENTS} does not begin with a run's start. Restore the file from a copy.")
-    defaults = {one.name: one.default for one in fields(RunConfig)}  # of settings that older runs did not have
+    defaults = {one.name: one.default for one in fields(config)}  # of settings that older runs did not have
     began, now = {**defaults, **earlier[0]["config"]}, asdict(config)
-    for name in now.keys() - MOVABLE:
+    for name in sorted(now.keys() - set(movable)):
         if began[name] != now[name]:
             raise UserError(
                 f"{out / events.CONFIG} has {name} {now[name]!r}, but the run began with {began[name]!r}. "
@@ -190,7 +200,12 @@ def _check_settings(earlier: list[events.Event], config: RunConfig, out: Path) -
             )
 
 
-def _check_base(earlier: list[events.Event], base: str, out: Path) -> None:
+def check_base(earlier: list[events.Event], base: str, out: Path) -> None:
+    """Refuse weights that are not those a run began with.
+
+    Raises:
+        UserError: it names both checksums.
+    """
     if earlier and earlier[0]["base_checksum"] != base:
         raise UserError(
             f"The run in {out} began with weights {earlier[0]['base_checksum'][:12]}, "
@@ -198,15 +213,15 @@ def _check_base(earlier: list[events.Event], base: str, out: Path) -> None:
         )
 
 
-def _clock(earlier: list[events.Event]) -> Callable[[], float]:
+def working_clock(earlier: list[events.Event]) -> Callable[[], float]:
     """Seconds of work over all sittings of the run; the time of a batch that a kill cut short is not known."""
-    before = max((event.get("seconds", 0.0) for event in earlier if event["event"] in ("batch", "end")), default=0.0)
+    before = max((event.get("seconds", 0.0) for event in earlier), default=0.0)
     began = time.monotonic()
     return lambda: before + time.monotonic() - began
 
 
 def note_start(
-    log: events.EventLog, kind: str, config: RunConfig, model: LanguageModel, base: str, **facts: Any
+    log: events.EventLog, kind: str, config: DataclassInstance, model: LanguageModel, base: str, **facts: Any
 ) -> events.Event:
     """Log what a search begins with.
 

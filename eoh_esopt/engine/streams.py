@@ -15,7 +15,12 @@ def batch_stream(seed: int, generation: int, operator: str, purpose: str) -> np.
 def reply_seed(seed: int, candidate: int, attempt: int = 0) -> int:
     """64-bit seed of the sampling of one candidate's reply; further attempts at the same candidate have their own."""
     place = f"{candidate}" if attempt == 0 else f"{candidate}/{attempt}"
-    return _entropy(f"{seed}/reply/{place}") % 2**64
+    return place_seed(f"{seed}/reply/{place}")
+
+
+def place_seed(place: str) -> int:
+    """64-bit seed of a place, which begins with the run's seed."""
+    return _entropy(place) % 2**64
 
 
 def _entropy(place: str) -> int:

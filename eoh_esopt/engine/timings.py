@@ -79,32 +79,33 @@ class Timekeeper:
     def __init__(
         self, model: object, evaluator: object, before: Timings, clock: Callable[[], float] = time.perf_counter
     ) -> None:
-        self._stopwatch = stopwatch_of(model)
+        self._model = model
         self._evaluator = evaluator
         self._before = before
         self._clock = clock
         self._so_far = before
-        if self._stopwatch is not None:
+        if stopwatch_of(model) is not None:
             self._so_far = replace(before, perturb=before.perturb or 0.0, restore=before.restore or 0.0)
-        self._busy = _busy(evaluator)
+        self._busy_before = _busy(evaluator)
 
     @property
     def timings(self) -> Timings:
         """All sittings so far."""
         busy = _busy(self._evaluator)
-        if busy is None or self._busy is None:
+        if busy is None or self._busy_before is None:
             return self._so_far
-        return replace(self._so_far, sandbox=(self._before.sandbox or 0.0) + busy - self._busy)
+        return replace(self._so_far, sandbox=(self._before.sandbox or 0.0) + busy - self._busy_before)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Time a block in which the model writes, under directions or not."""
-        watch = self._stopwatch
-        perturb, restore = (0.0, 0.0) if watch is None else (watch.perturb, watch.restore)
+        before = stopwatch_of(self._model)
+        perturb, restore = (0.0, 0.0) if before is None else (before.perturb, before.restore)
         with self._timed("generate"):
             yield
-        if watch is not None:
-            perturb, restore = watch.perturb - perturb, watch.restore - restore
+        after = stopwatch_of(self._model)
+        if after is not None:
+            perturb, restore = after.perturb - perturb, after.restore - restore
             self._add("perturb", perturb)
             self._add("restore", restore)
             self._add("generate", -perturb - restore)

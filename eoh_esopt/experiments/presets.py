@@ -60,7 +60,7 @@ def find_file(name: str, folders: Sequence[Path], base: Path | None = None) -> P
 
     Args:
         name: a shipped one's name, or the path of a TOML file.
-        folders: where to look for the name.
+        folders: where to look for the name; the first that has it counts.
         base: what a relative path starts from; None for the working folder.
 
     Raises:
@@ -69,7 +69,7 @@ def find_file(name: str, folders: Sequence[Path], base: Path | None = None) -> P
     if name.endswith(".toml") or "/" in name:
         path = Path(name).expanduser()
         return path if base is None else base / path
-    known = {one: folder / f"{one}.toml" for folder in folders for one in _names(folder)}
+    known = {one: folder / f"{one}.toml" for folder in reversed(folders) for one in _names(folder)}
     if name not in known:
         raise UserError(f"Unknown name {name!r}. {nearest(name, known)} Or give the path of a .toml file.")
     return known[name]

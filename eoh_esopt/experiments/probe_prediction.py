@@ -22,30 +22,29 @@ alpha * |h| * sqrt(sum 1 / G_t).
 What is a guess: that the slope of the first generation holds along the whole run (it flattens near a ceiling, and can
 only be capped there), that harm is quadratic, and that what else changes in a search (population, copies) is the same
 in both arms. It says nothing of the best objective, which is an extreme of candidates and not a mean.
-Source of the chance to see a difference: Cohen, "Statistical Power Analysis", 1988, chapter 2 (noncentral t).
+The chance to see a difference is that of a two-sided t-test, see `power`.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from eoh_esopt.engine.config import RunConfig
 from eoh_esopt.engine.methods import sigma_schedule
+from eoh_esopt.experiments.power import power, repetitions_needed
 from eoh_esopt.experiments.probe_parts import Parts
 from eoh_esopt.experiments.probe_record import Values
 from eoh_esopt.experiments.probe_variance import CONFIDENCE, REWARD, VALID
 
 POWER = 0.8
 """Chance that a difference needs to be called visible."""
-SIGNIFICANCE = 0.05
-"""Of the two-sided test."""
 _DRAWS = 2000
-_MOST_REPETITIONS = 1000
+_FAR = 20.0
+"""An effect, in standard deviations, that nobody can miss."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,7 @@ class Visibility:
         power: chance of a significant difference if it is as predicted; None with one repetition.
         power_low: the same at the lower end of the interval.
         power_high: at the upper end.
-        needed: repetitions of each arm for a chance of `POWER`; None where there is no gain, or more than 1000.
+        needed: repetitions of each arm for a chance of `POWER`; None where there is no gain, or too small a one.
         verdict: "visible", "perhaps visible" or "not visible".
     """
 
@@ -177,7 +176,7 @@ def predict(parts: Parts, plan: Plan, repetitions: int, seed: int) -> Prediction
 def _change(parts: Parts, plan: Plan, quantity: int, gain: float, drawn: Values, rng: np.random.Generator) -> Change:
     """One quantity's change, from its linear gain and draws of it."""
     before = float(parts.before[quantity])
-    room = (1 if quantity == VALID else parts.ceiling) - before
+    room = (1 if quantity == VALID else parts.ceiling) - before if math.isfinite(before) else math.inf
     kappa, kappa_error = parts.kappa[quantity], parts.kappa_error[quantity]
     walked = (plan.alpha * plan.walk) ** 2
     noise = math.sqrt(max(parts.noise(0.0)[:, quantity, quantity].mean(), 0.0) / plan.compared)
@@ -220,30 +219,19 @@ def _seen(change: Change, repetitions: int) -> Visibility:
     """Whether the last candidates of the search would differ between the arms."""
     spread = math.sqrt((change.spread_frozen**2 + change.spread_learning**2) / 2)
     expected, low, high = (one - change.perturbed for one in (change.net, change.low, change.high))
-    runs = range(2, _MOST_REPETITIONS + 1)
-    place = bisect_left(runs, POWER, key=lambda n: power(expected, spread, n))
-    needed = runs[place] if place < len(runs) else None
+    effect = min(expected / spread, _FAR) if spread else math.copysign(_FAR, expected)
+    needed = repetitions_needed(effect, paired=False, wanted=POWER, alternative="two-sided") if effect > 0 else None
     if repetitions < 2:
         return Visibility(None, None, None, needed, "not visible")
-    found = [power(one, spread, repetitions) for one in (expected, low, high)]
+    found = [_chance(one, spread, repetitions) for one in (expected, low, high)]
     verdict = "visible" if min(found[:2]) >= POWER else "perhaps visible" if found[0] >= POWER else "not visible"
     return Visibility(found[0], found[1], found[2], needed, verdict)
 
 
-def power(difference: float, spread: float, repetitions: int) -> float:
-    """Chance that a two-sided t-test calls arms different in the direction of a gain; 0 for a loss.
-
-    Args:
-        difference: of the arms' expectations.
-        spread: standard deviation between runs of an arm.
-        repetitions: of each arm, at least 2.
-    """
-    if difference <= 0 or not math.isfinite(difference):
+def _chance(difference: float, spread: float, repetitions: int) -> float:
+    """Chance that the test calls the arms different; 0 for a loss."""
+    if not difference > 0:
         return 0.0
-    if spread == 0:
-        return 1.0
-    freedom = 2 * repetitions - 2
-    limit = float(stats.t.ppf(1 - SIGNIFICANCE / 2, freedom))
-    noncentral = difference / (spread * math.sqrt(2 / repetitions))
-    found = float(stats.nct.sf(limit, freedom, noncentral))
-    return found if math.isfinite(found) else 1.0  # scipy gives up far beyond the limit
+    effect = min(difference / spread, _FAR) if spread else _FAR
+    found = power(effect, repetitions, paired=False, alternative="two-sided")
+    return found if math.isfinite(found) else 1.0  # scipy gives NaN far beyond the limit

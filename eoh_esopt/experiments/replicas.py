@@ -62,10 +62,13 @@ def _replica(kind: str, where: str, place: Place) -> Replica:
         return Replica(where, {"backend": _KINDS[kind], kind: where})
     if where == "cpu":
         return Replica(where, environment={_VISIBLE: ""})
-    name, _, number = where.partition(":")
-    if name != "cuda" or not number.isdecimal():
-        raise UserError(f'{place}: unknown device {where!r}. Give "cpu", or "cuda:0" and following.')
-    return Replica(where, environment={_VISIBLE: _visible(int(number), place)})
+    name, _, listed = where.partition(":")
+    numbers = listed.split(",")
+    if name != "cuda" or not all(number.isdecimal() for number in numbers):
+        raise UserError(
+            f'{place}: unknown device {where!r}. Give "cpu", "cuda:0" or, for layers split over two, "cuda:0,1".'
+        )
+    return Replica(where, environment={_VISIBLE: ",".join(_visible(int(number), place) for number in numbers)})
 
 
 def _visible(number: int, place: Place) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eoh_esopt.engine.config import RunConfig
 from eoh_esopt.models.protocol import Sampling
@@ -22,11 +22,25 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 _KINDS: Mapping[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)}
 _WORDS = {"int": "a whole number", "float": "a number", "str": "a text", "bool": "true or false"}
-_FIELDS = (*fields(RunConfig), *fields(Sampling))
-_SETTINGS = {one.name: str(one.type).partition(" ")[0] for one in _FIELDS if one.name not in ("problem", "sampling")}
-"""The kind of value of each setting."""
+
+
+def kinds_of(config: type[DataclassInstance], without: Collection[str]) -> dict[str, str]:
+    """The kind of value of each setting of a record, and of its sampling, which files name beside the others.
+
+    Args:
+        config: the record.
+        without: its fields that no file may set.
+    """
+    found = (*fields(config), *fields(Sampling))
+    return {one.name: str(one.type).partition(" ")[0] for one in found if one.name not in {"sampling", *without}}
+
+
+_SETTINGS = kinds_of(RunConfig, without=("problem",))
 
 _PATHS = ("data", "cassette", "init_from")
 
@@ -90,23 +104,25 @@ def nearest(name: str, known: Collection[str]) -> str:
     return f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(sorted(known))}."
 
 
-def checked_settings(table: Mapping[str, Any], place: Place, also: Collection[str] = ()) -> dict[str, Any]:
+def checked_settings(
+    table: Mapping[str, Any], place: Place, also: Collection[str] = (), kinds: Mapping[str, str] = _SETTINGS
+) -> dict[str, Any]:
     """The settings of a table, each of its kind; paths that begin with a dot or name files are made absolute.
 
     Args:
         table: the table.
         place: where it stands.
         also: further keys that may stand in it; they are left out.
+        kinds: the settings there are, each with the kind of its value; those of a run by default.
 
     Raises:
         UserError: a key is not known, or a value is of another kind.
     """
-    check_keys(table, _SETTINGS.keys() | set(also), place)
-    return {key: _checked(key, value, place) for key, value in table.items() if key in _SETTINGS}
+    check_keys(table, kinds.keys() | set(also), place)
+    return {key: _checked(key, value, kinds[key], place) for key, value in table.items() if key in kinds}
 
 
-def _checked(key: str, value: Any, place: Place) -> Any:
-    kind = _SETTINGS[key]
+def _checked(key: str, value: Any, kind: str, place: Place) -> Any:
     if type(value) not in _KINDS[kind]:
         raise UserError(f"{place}: {key} must be {_WORDS[kind]}, not {value!r}.")
     if key in _PATHS or (key == "model" and value.startswith(".")):

@@ -200,6 +200,8 @@ def _tasks(value: Any, place: Place) -> dict[str, Level]:
 
 
 def _arms(content: Mapping[str, Any], place: Place) -> tuple[Level, ...]:
+    if isinstance(content.get("methods"), dict):
+        raise UserError(f"{place}: methods must be a list. Settings of an arm stand in [arms.NAME], beside its method.")
     methods = list(_listed(content.get("methods", []), place, "methods"))
     for name in methods:
         if name not in METHODS:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import fcntl
 import json
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -23,6 +23,9 @@ from eoh_esopt.experiments.sweep import Cell
 from operators.errors import UserError
 
 INDEX = "sweep.json"
+FAILURES_IN_A_ROW = 3
+"""After so many a replica gets no more cells while there is another: one dead server would fail all that are left."""
+
 _POLL_S = 0.2
 
 
@@ -43,6 +46,9 @@ class SweepListener:
 
     def on_failure(self, sweep: SweepRun, cell: Cell, why: str) -> None:
         """A cell has failed."""
+
+    def on_replica_lost(self, sweep: SweepRun, replica: Replica) -> None:
+        """A replica gets no more cells, because they failed there one after the other."""
 
 
 @dataclass
@@ -135,7 +141,6 @@ class SweepRun:
             "budget": cell.config.budget,
             "seed": cell.config.seed,
             "state": self.state(cell),
-            "candidates": self.logs[cell.name].candidates,
         }
         return entry | ({"why": self.failures[cell.name]} if entry["state"] == "failed" else {})
 
@@ -151,6 +156,7 @@ def run_cells(sweep: SweepRun, replicas: Sequence[Replica], threads: int, listen
     """
     waiting = deque(cell for cell in sweep.cells if sweep.state(cell) in ("waiting", "begun"))
     free = deque(replicas)
+    failures = Counter[str]()  # in a row, by replica
     sweep.write_index()
     listener.on_start(sweep)
     try:
@@ -162,7 +168,12 @@ def run_cells(sweep: SweepRun, replicas: Sequence[Replica], threads: int, listen
             time.sleep(_POLL_S)
             for one in list(sweep.running):
                 if _look_at(sweep, one, listener):
-                    free.append(one.replica)
+                    name = one.replica.name
+                    failures[name] = failures[name] + 1 if one.cell.name in sweep.failures else 0
+                    if failures[name] < FAILURES_IN_A_ROW or not (free or sweep.running):
+                        free.append(one.replica)
+                    else:
+                        listener.on_replica_lost(sweep, one.replica)
             listener.on_progress(sweep)
     finally:
         stop_all(sweep.running)

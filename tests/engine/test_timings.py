@@ -77,6 +77,24 @@ def test_what_cannot_be_told_apart_is_not_made_up() -> None:
     assert stopwatch_of(object()) is None
 
 
+def test_a_model_may_sum_up_its_parts_whenever_it_is_asked() -> None:
+    """Else directions that several servers work on seem to cost nothing."""
+
+    class Summing:
+        seconds = 1.0
+
+        @property
+        def stopwatch(self) -> Stopwatch:
+            return Stopwatch(perturb=self.seconds, restore=self.seconds)
+
+    clock, model = Clock(), Summing()
+    time = Timekeeper(model, object(), Timings(), clock)
+    with time.writing():
+        model.seconds += 2
+        clock.now += 10
+    assert time.timings == Timings(generate=6, perturb=2, restore=2)
+
+
 def test_earlier_sittings_count() -> None:
     """Else the time of a run that was resumed is that of its last sitting."""
     clock, evaluator = Clock(), Counting()

@@ -102,7 +102,7 @@ def begin(*arguments: object) -> subprocess.Popen[str]:
     )
 
 
-def wait_for(what: Callable[[], bool], process: subprocess.Popen[str] | None = None, seconds: float = 120) -> None:
+def wait_for(what: Callable[[], bool], process: subprocess.Popen[str] | None = None, seconds: float = 240) -> None:
     """Wait until something is so; that a process ends before is an error."""
     deadline = time.monotonic() + seconds
     while not what():

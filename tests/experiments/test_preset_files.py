@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eoh_esopt.engine.config import ABLATIONS, RunConfig
-from eoh_esopt.experiments.presets import Preset, load_preset, merged, preset_names, sweep_names
+from eoh_esopt.experiments.presets import Preset, load_preset, merged, preset_names
 from eoh_esopt.experiments.settings_files import run_config
 from operators.errors import UserError
 
@@ -99,11 +99,6 @@ def test_what_is_given_goes_over_all_presets(tmp_path: Path) -> None:
     """Else an option beside --preset is silently without effect."""
     found = config("ahd-2000", "directions-20", directions=4, method="esopt-sample", alpha=0.1, temperature=0.5)
     assert (found.directions, found.alpha, found.sampling.temperature) == (4, 0.1, 0.5)
-
-
-def test_names_are_of_one_thing_only() -> None:
-    """Else `preset show` shows the one or the other."""
-    assert not set(preset_names()) & set(sweep_names())
 
 
 def preset_file(folder: Path, text: str) -> str:

@@ -11,7 +11,7 @@ from scipy import stats
 
 from eoh_esopt.experiments.probe_advice import REACH, Advice, advise, splits
 from eoh_esopt.experiments.probe_parts import Parts, parts_of
-from eoh_esopt.experiments.probe_prediction import linear_gain, planned, power, predict, shrinkage
+from eoh_esopt.experiments.probe_prediction import linear_gain, planned, predict, shrinkage
 from eoh_esopt.experiments.probe_record import Measurement
 from eoh_esopt.experiments.probe_variance import REWARD
 from eoh_esopt.reports.probe import sentences
@@ -64,15 +64,21 @@ def test_z_scores_of_few_directions_are_shorter() -> None:
     assert shrinkage(10_000) == pytest.approx(1.0, abs=1e-3)
 
 
-def test_power_is_the_share_of_significant_comparisons() -> None:
+def test_the_chance_to_see_a_gain_is_that_of_simulated_comparisons() -> None:
     """Else the number of repetitions that a user plans is wrong."""
-    rng = np.random.default_rng(6)
-    better, worse = 1.5 + rng.standard_normal((4000, 5)), rng.standard_normal((4000, 5))
-    test = stats.ttest_ind(better, worse, axis=1)
-    share = np.mean((test.pvalue < 0.05) & (test.statistic > 0))
-    assert power(1.5, 1.0, 5) == pytest.approx(share, abs=0.03)
-    assert power(0.0, 1.0, 5) == power(-1.0, 1.0, 5) == 0.0
-    assert power(1e6, 1.0, 5) == 1.0
+    found, rng = advice(Truth(slope=0.5)).as_planned, np.random.default_rng(6)
+    change = found.reward
+    learning = change.net - change.perturbed + change.spread_learning * rng.standard_normal((4000, 3))
+    frozen = change.spread_frozen * rng.standard_normal((4000, 3))
+    test = stats.ttest_ind(learning, frozen, axis=1)
+    assert found.reward_seen.power == pytest.approx(np.mean(test.pvalue < 0.05), abs=0.04)
+
+
+def test_a_gain_far_beyond_the_spread_is_seen_at_once() -> None:
+    """Else figures that the noncentral t distribution cannot be computed for end in "not visible"."""
+    seen = advice(Truth(slope=3.0, noise=1e-6)).as_planned.reward_seen
+    assert (seen.power, seen.verdict) == (pytest.approx(1.0, abs=1e-6), "visible")
+    assert seen.needed in (2, 3)
 
 
 def test_the_published_plan_has_ten_updates_with_falling_sigma() -> None:

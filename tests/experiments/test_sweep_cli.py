@@ -58,6 +58,14 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "mine.toml"
 
 
+@pytest.mark.parametrize("command", [["sweep"], ["preset"], ["preset", "list"], ["preset", "show"]], ids=" ".join)
+def test_help_shows_examples(call: Call, command: list[str]) -> None:
+    """Else the user has to guess how the arguments go together."""
+    code, out, _ = call(*command, "--help")
+    assert code == 0
+    assert out.partition("Examples:")[2].split("\n")[1].strip().startswith("eoh-esopt " + " ".join(command))
+
+
 def test_a_sweep_ends_with_what_to_do_next(call: Call, file: Path, tmp_path: Path) -> None:
     """Else the user has the runs and does not know how to read them."""
     code, out, err = call("sweep", file, "--out", tmp_path / "my runs")
@@ -133,6 +141,8 @@ def test_show_prints_the_file_itself(call: Call, tmp_path: Path) -> None:
     code, out, _ = call("sweep", tmp_path / "mine.toml", "--dry-run", "--workers", "1")
     assert code == 0, out
     assert "kp_construct/eoh/seed-7" in out
+    assert "co_evolve" in call("preset", "show", "co-evolution")[1]
+    assert "seeds" in call("preset", "show", "--sweep", "co-evolution")[1]
     code, _, err = call("preset", "show", "ahd-100")
     assert (code, err) == (
         2,

@@ -86,14 +86,26 @@ SHIPPED = {
 
 
 @pytest.mark.parametrize("name", sweep_names())
-def test_the_shipped_sweeps_expand(name: str) -> None:
-    """Else a sweep of the manual ends in an error, or leaves out a part of the comparison."""
+def test_the_shipped_sweeps_are_paired(name: str) -> None:
+    """Else a sweep of the manual ends in an error, or an arm lacks a seed that the others have."""
     sweep = load_sweep(name)
-    cells = sweep.cells()
+    found: dict[int, list[tuple[str, str, int]]] = {}
+    for cell in sweep.cells():
+        found.setdefault(cell.config.seed, []).append((cell.task, cell.arm, cell.config.budget))
+    first, *others = found.values()
+    assert len(first) > 1
+    assert others, "one seed shows nothing"
+    assert all(one == first for one in others)
+    assert sweep.about
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_shipped_sweeps_expand(name: str) -> None:
+    """Else a sweep leaves out a part of the comparison that the manual promises."""
+    cells = load_sweep(name).cells()
     count, tasks, seeds = SHIPPED[name]
     assert (len(cells), Counter(cell.task for cell in cells)) == (count, tasks)
     assert Counter(cell.config.seed for cell in cells) == seeds
-    assert sweep.about
 
 
 def test_the_papers_sweep_has_the_published_numbers() -> None:
@@ -130,6 +142,10 @@ REFUSED = {
     "unknown method": (SMALL.replace('"eoh"', '"eho"'), r"unknown method 'eho'. Did you mean 'eoh'\?"),
     "unknown preset": (SMALL + "[arms.a]\npreset = 'noise'", r"'noise'. Did you mean 'noise-only'\?"),
     "a preset that is no name": ("preset = 3\n" + SMALL, "preset must be a name or a list of names, not 3"),
+    "methods with settings": (
+        "tasks = ['tsp_construct']\nseeds = [1]\n[methods.eoh]\nalpha = 1",
+        r"methods must be a list. .*\[arms.NAME\]",
+    ),
     "no tasks": ("methods = ['eoh']\nseeds = [1]", "tasks is missing"),
     "no seeds": (SMALL.replace("[3, 1]", "[]"), "seeds is missing"),
     "no arms": ("tasks = ['tsp_construct']\nseeds = [1]", "neither methods nor"),

@@ -122,6 +122,25 @@ def test_a_failing_cell_says_why_and_the_rest_goes_on(
         assert "some output" in (tmp_path / "out" / ALL[1] / "cell.log").read_text()
 
 
+def test_a_replica_where_everything_fails_gets_no_more_cells(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Else one dead server fails, within minutes, all the cells that the others would have done by the morning."""
+    good = playing(lambda cell: "slow")
+    bad = playing(lambda cell: "fails")
+    monkeypatch.setattr(
+        cell_process,
+        "command_of",
+        lambda cell, folder, replica, n: (bad if replica.name == "b" else good)(cell, folder, replica, n),
+    )
+    run = SweepRun.of(cells_of(tmp_path, TEXT.replace("[1, 2]", "[1, 2, 3, 4, 5, 6]")), tmp_path / "out")
+    (tmp_path / "out").mkdir()
+    run_cells(run, [Replica("a"), Replica("b")], 1, SweepListener())
+    assert (run.count("failed"), run.count("finished")) == (3, 9)
+    (tmp_path / "alone").mkdir()
+    alone = SweepRun.of(cells_of(tmp_path), tmp_path / "alone")
+    run_cells(alone, [Replica("b")], 1, SweepListener())
+    assert alone.count("failed") == 4, "the last replica is kept, so that every cell says why"
+
+
 def test_a_failed_cell_is_tried_again(play: Callable[..., Heard], tmp_path: Path) -> None:
     """Else a cell that failed for want of a server never gets its run."""
     play(only(ALL[1], "fails"))
@@ -278,8 +297,11 @@ def test_every_gpu_gets_a_cell(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_devices_are_counted_among_the_visible_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a sweep takes a GPU that belongs to somebody else."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,GPU-aa")
-    (tmp_path / "mine.toml").write_text("replicas = [{device = 'cuda:1'}, {device = 'cpu'}]\n" + TEXT)
-    one, cpu = load_sweep(str(tmp_path / "mine.toml")).replicas
+    (tmp_path / "mine.toml").write_text(
+        "replicas = [{device = 'cuda:1'}, {device = 'cuda:0,1'}, {device = 'cpu'}]\n" + TEXT
+    )
+    one, two, cpu = load_sweep(str(tmp_path / "mine.toml")).replicas
+    assert two.environment == {"CUDA_VISIBLE_DEVICES": "3,GPU-aa"}
     assert (one.environment, cpu.environment) == ({"CUDA_VISIBLE_DEVICES": "GPU-aa"}, {"CUDA_VISIBLE_DEVICES": ""})
     (tmp_path / "mine.toml").write_text("replicas = [{device = 'cuda:2'}]\n" + TEXT)
     with pytest.raises(UserError, match="there is no cuda:2"):

@@ -28,9 +28,9 @@ def script(folder: Path, budget: int, *arguments: str, fails: str = "never", **v
     stub.parent.mkdir(parents=True, exist_ok=True)
     stub.write_text(STUB)
     stub.chmod(0o755)
-    program = f'set -euo pipefail; BUDGET_NAME={budget}; source scripts/ahd.sh; setup() {{ :; }}; VENV={folder}/venv; run_ahd "$@"'
+    program = f"set -euo pipefail; BUDGET_NAME={budget}; source scripts/ahd.sh; setup() {{ :; }}; VENV={folder}/venv"
     ended = subprocess.run(
-        ["bash", "-c", program, "script", *arguments],
+        ["bash", "-c", f'{program}; run_ahd "$@"', "script", *arguments],
         cwd=ROOT,
         env={
             "PATH": "/usr/bin:/bin",
@@ -55,7 +55,7 @@ def test_all_tasks_and_repetitions_are_run_once(tmp_path: Path, budget: int) -> 
     """Else a task is missing from the paper's table, or a repetition is paid for twice."""
     code, said = script(tmp_path, budget, "esopt-eoh")
     assert code == 0, said
-    tasks = "tsp_construct kp_construct asp_construct aco_tsp aco_cvrp aco_bpp".split()
+    tasks = ["tsp_construct", "kp_construct", "asp_construct", "aco_tsp", "aco_cvrp", "aco_bpp"]
     assert calls(tmp_path) == [
         f"run {task} --preset ahd-{budget} --method esopt-eoh --seed {seed} "
         f"--out {tmp_path}/out/{task}/esopt-eoh/seed-{seed}"
