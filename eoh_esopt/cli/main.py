@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from importlib.metadata import EntryPoint, entry_points
 
 import click
 
@@ -28,7 +29,37 @@ from eoh_esopt.cli.sweep import sweep
 from operators.errors import UserError
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+_BY_OTHERS = {
+    "train": "train_adapters.cli:train",
+    "evaluate-agent": "train_adapters.cli:evaluate_agent",
+}
+"""Commands of packages that build on this one, which are imported when they are asked for and not before. Others are
+found by their entry points; ours are named here too, for checkouts that were installed before they had any."""
+
+_GROUP = "eoh_esopt.commands"
+
+
+class _Commands(click.Group):
+    """The commands that are added to it, and those that other packages bring along."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*super().list_commands(ctx), *_by_others()]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        found = super().get_command(ctx, cmd_name)
+        if found is not None or cmd_name not in (others := _by_others()):
+            return found
+        command = others[cmd_name].load()
+        assert isinstance(command, click.Command)
+        return command
+
+
+def _by_others() -> dict[str, EntryPoint]:
+    ours = {name: EntryPoint(name, value, _GROUP) for name, value in _BY_OTHERS.items()}
+    return ours | {one.name: one for one in entry_points(group=_GROUP)}
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="eoh-esopt")
 def cli() -> None:
     """Heuristic search in which the language model learns while it searches.
@@ -51,6 +82,8 @@ def cli() -> None:
       eoh-esopt problem check my_problem.py
       eoh-esopt serve --model SmolLM2-135M-Instruct
       eoh-esopt host check
+      eoh-esopt train sudoku --masks 15 --model Qwen3.5-4B --out runs/sudoku
+      eoh-esopt evaluate-agent sudoku --masks 15 --history runs/sudoku
     """
 
 

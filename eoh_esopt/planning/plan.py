@@ -204,7 +204,7 @@ def _way(
         if needed.device <= room or cards == splits[-1]:
             break
     fits = needed.device <= room
-    in_place = not _by_row(workload, backend)
+    in_place = not _by_row(workload)
     team = Team(
         plain=machine.speeds(backend, mode, cards, directed=False),
         learning=machine.speeds(backend, mode, cards, directed=not in_place),
@@ -251,15 +251,14 @@ def scope_of(workload: Workload) -> Scope:
     return get_scope(workload.config.scope, workload.config.lowrank)
 
 
-def _by_row(workload: Workload, backend: str) -> bool:
-    """Whether every row of a batch has its own direction: gains too in transformers, low-rank noise everywhere."""
-    scope = scope_of(workload)
-    return scope.per_row and (backend == "transformers" or scope.rank is not None)
+def _by_row(workload: Workload) -> bool:
+    """Whether every row of a batch has its own direction: of gains and of low-rank noise."""
+    return scope_of(workload).per_row
 
 
 def _rows(workload: Workload, backend: str, replicas: int) -> int:
     """Most rows that one replica writes at once."""
-    in_place = not _by_row(workload, backend)
+    in_place = not _by_row(workload)
     most = max(
         workload.config.samples_per_direction if in_place and workload.learns(operator) else -(-count // replicas)
         for operator, count in workload.batches()
