@@ -28,7 +28,6 @@ from eoh_esopt.cli.serve import serve
 from eoh_esopt.cli.sweep import sweep
 from operators.errors import UserError
 
-
 _BY_OTHERS = {
     "train": "train_adapters.cli:train",
     "evaluate-agent": "train_adapters.cli:evaluate_agent",

@@ -1,0 +1,117 @@
+"""Evaluation of an agent by itself: a model as it is, or as a history has made it, on the tasks of a split."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from eoh_esopt.engine.backend import load_model
+from eoh_esopt.engine.config import RunConfig
+from eoh_esopt.engine.history import History, load_history
+from eoh_esopt.engine.replay import replay_on
+from eoh_esopt.engine.run import Notify
+from eoh_esopt.engine.timings import Timekeeper, Timings
+from eoh_esopt.models.protocol import LanguageModel, Sampling
+from operators.errors import UserError
+from operators.records import Update
+from train_adapters.adapter import Adapter, AgentTask
+from train_adapters.evaluation import Evaluation, evaluated
+from train_adapters.rollout import Job, Table, Told, play, waves
+from train_adapters.tasks import longest_reply, prepared
+
+Progress = Callable[[Iterable[Update]], Iterable[Update]]
+
+
+@dataclass(frozen=True)
+class AgentRequest:
+    """What to evaluate.
+
+    Attributes:
+        adapter: name of a shipped adapter, or the path of the file that defines one.
+        adapter_settings: what it is made with.
+        split: which tasks.
+        repeats: episodes of each task, at least 1.
+        limit: the first so many tasks; None for all.
+        seed: of the replies.
+        sampling: how tokens are drawn; its limit of tokens is the adapter's.
+        history: run's folder or history file whose updates are applied first; None for the model as it is.
+        model: settings of the model by name, as `RunConfig` has them; `model` among them unless there is a history.
+    """
+
+    adapter: str
+    adapter_settings: Mapping[str, Any]
+    split: str
+    repeats: int
+    limit: int | None
+    seed: int
+    sampling: Sampling
+    history: Path | None
+    model: Mapping[str, Any]
+
+
+def evaluate_agent(request: AgentRequest, *, told: Told, notify: Notify, progress: Progress) -> Evaluation:
+    """Load the model and play.
+
+    Args:
+        request: what to evaluate.
+        told: hears how many more episodes are over.
+        notify: takes lines for people.
+        progress: wraps the updates of the history, to show a bar.
+
+    Raises:
+        UserError: the adapter, its data, the model or the history cannot be used, or the split has no tasks.
+    """
+    if request.repeats < 1:
+        raise UserError(f"repeats must be at least 1, not {request.repeats}.")
+    adapter, by_split = prepared(request.adapter, request.adapter_settings)
+    tasks = by_split.get(request.split, ())[: request.limit]
+    if not tasks:
+        known = ", ".join(f"{split} {len(found)}" for split, found in by_split.items())
+        raise UserError(f"{adapter.name} has no tasks in split {request.split!r}. Tasks by split: {known}.")
+    history = None if request.history is None else load_history(request.history)
+    config = _model_config(request, longest_reply(adapter, by_split), history)
+    with closing(load_model(config, notify)) as model:
+        if history is not None:
+            notify(replay_on(model, history, config.model, progress)[1])
+        return played(model, adapter, tasks, request.split, request.repeats, request.seed, told)
+
+
+def played(
+    model: LanguageModel,
+    adapter: Adapter,
+    tasks: Iterable[AgentTask],
+    split: str,
+    repeats: int,
+    seed: int,
+    told: Told = lambda count: None,
+) -> Evaluation:
+    """Evaluate a model that is loaded already; the seeds of its replies are those of a training's evaluations."""
+    table = Table(adapter, model, seed, Timekeeper(model, None, Timings()), told)
+    found = []
+    for repeat in range(repeats):
+        jobs = [Job(task, repeat, None) for task in tasks]
+        found.append([episode for wave in waves(model, jobs) for episode in play(table, wave, split)])
+    return evaluated(split, found, seed)
+
+
+def _model_config(request: AgentRequest, new_tokens: int, history: History | None) -> RunConfig:
+    """The settings that loading the model needs; the scope and the like are the history's."""
+    given = dict(request.model)
+    if history is not None:
+        rank = {} if history.rank is None else {"noise": "lowrank", "rank": history.rank}
+        given = {"model": history.model, **given, "scope": history.scope, "restore": history.restore, **rank}
+        given["dtype"] = history.dtype
+    if "model" not in given:
+        raise UserError("No model is named: give --model, or --history.")
+    known = {one.name for one in fields(RunConfig)}
+    return RunConfig(
+        problem=request.adapter,
+        method="sample",
+        budget=1,
+        directions=1,
+        sampling=replace(request.sampling, max_new_tokens=new_tokens),
+        **{name: value for name, value in given.items() if name in known},
+    )
