@@ -165,7 +165,7 @@ def _contrasts(cell: Cell, comparison: Comparison) -> Block:
         ("least p of the permutation test", *(_p_value(_result(one, "permutation").smallest) for one in shown)),
         ("wins, ties, losses", *(_wins(one.wins) for one in shown)),
         (f"repetitions for power {comparison.power:.0%}", *(str(one.repetitions_needed or "none") for one in shown)),
-        ("least effect they show with it", *(_signed(one.visible_effect) for one in shown)),
+        ("least effect that these runs show", *(_signed(one.visible_effect) for one in shown)),
     ]
     header = (f"against {shown[0].baseline}", *(one.arm for one in shown))
     title = f"{cell.problem}, {cell.set_name}: against {shown[0].baseline}"
@@ -173,11 +173,11 @@ def _contrasts(cell: Cell, comparison: Comparison) -> Block:
 
 
 def _difference(one: Contrast) -> str:
-    return f"{one.difference:+.4f} ({one.words})"
+    return f"{_shown(one.difference)} ({one.words})"
 
 
 def _interval(one: Contrast) -> str:
-    return "none" if one.interval is None else f"{one.interval[0]:+.4f} to {one.interval[1]:+.4f}"
+    return "none" if one.interval is None else f"{_shown(one.interval[0])} to {_shown(one.interval[1])}"
 
 
 def _result(one: Contrast, name: str) -> TestResult:
@@ -228,7 +228,8 @@ def _legend(comparison: Comparison) -> list[str]:
         f"p is {p}. Holm corrects it for all contrasts of its table ({contrasts}).",
         "The t-test is the paper's: equal variances, unpaired. The permutation test assumes least.",
         f"Repetitions are those of each arm that see an effect as large as the observed one at a level of 0.05 with a "
-        f"chance of {comparison.power:.0%}; the observed effect of few runs is itself uncertain.",
+        f"chance of {comparison.power:.0%}, and the least effect is what these runs see so, both in standard deviations; "
+        "the observed effect of few runs is itself uncertain.",
         "Bootstrap intervals of few runs are too narrow: at 5 repetitions expect 80 to 90 % instead of 95 %.",
     ]
     if any(table.objective != TRAINING for table in comparison.tables):
@@ -238,6 +239,11 @@ def _legend(comparison: Comparison) -> list[str]:
 
 def _number(value: float | None) -> str:
     return "none" if value is None else f"{value:.4f}"
+
+
+def _shown(difference: float) -> str:
+    """With its sign; zero has none to speak of."""
+    return f"{round(difference, 4) + 0.0:+.4f}"
 
 
 def _signed(value: float | None) -> str:

@@ -163,7 +163,7 @@ replies = st.text() | st.lists(st.sampled_from(PIECES), max_size=14).map(" ".joi
 replies |= st.lists(st.sampled_from([*PIECES, "set 1 2 3", "\nset r1c2 4\n", "\nset 5 6 7\n"]), max_size=8).map("".join)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(reply=replies)
 def test_any_reply(reply: str) -> None:
     """Else some reply raises an error and counts as a failure of the machine, not of the agent."""
@@ -172,7 +172,7 @@ def test_any_reply(reply: str) -> None:
         assert move is None or all(type(number) is int for number in (move.row, move.column, move.value))
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(reply=replies)
 def test_the_rules_differ_in_prose_only(reply: str) -> None:
     """Else an experiment under the strict rules would change more than the hole that it is about."""
