@@ -228,8 +228,8 @@ def _legend(comparison: Comparison) -> list[str]:
         f"p is {p}. Holm corrects it for all contrasts of its table ({contrasts}).",
         "The t-test is the paper's: equal variances, unpaired. The permutation test assumes least.",
         f"Repetitions are those of each arm that see an effect as large as the observed one at a level of 0.05 with a "
-        f"chance of {comparison.power:.0%}, and the least effect is what these runs see so, both in standard deviations; "
-        "the observed effect of few runs is itself uncertain.",
+        f"chance of {comparison.power:.0%}, and the least effect is what these runs see so, both in standard "
+        "deviations; the observed effect of few runs is itself uncertain.",
         "Bootstrap intervals of few runs are too narrow: at 5 repetitions expect 80 to 90 % instead of 95 %.",
     ]
     if any(table.objective != TRAINING for table in comparison.tables):
