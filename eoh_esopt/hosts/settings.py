@@ -30,6 +30,7 @@ _HOSTS_OWN = {
     "isolation": "its evaluation",
     "data": "its data",
     "init_from": "its own start programs",
+    "co_evolve": "its prompts",
 }
 """Settings of a run of ours that a host decides, and what it decides them by."""
 

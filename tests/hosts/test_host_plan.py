@@ -79,6 +79,7 @@ def test_budget_is_told_with_its_unit() -> None:
     [
         ({"population": 5}, "Fake's to set"),
         ({"problem": "tsp"}, "Fake's to set"),
+        ({"co_evolve": True}, "Fake's to set"),
         ({"sigm": 0.1}, "Did you mean 'sigma'"),
         ({"max_new_token": 9}, "Did you mean 'max_new_tokens'"),
         ({"nonsense": 1}, "no setting 'nonsense'"),
