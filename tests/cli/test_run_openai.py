@@ -85,6 +85,7 @@ def story(folder: Path) -> list[str]:
     for event in read_events(folder):
         if event["event"] in ("batch", "end"):
             event["seconds"] = 0
+            event.pop("timings", None)
         if event["event"] == "replies":  # how many come at once is no part of the story
             lines += [json.dumps(one) for one in event["candidates"]]
         elif event["event"] not in ("start", "resume"):
