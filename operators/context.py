@@ -104,9 +104,12 @@ def reflection(task: Task, context: Context, best: Sequence[Candidate], failures
 
 
 def insights_of(reply: str) -> tuple[str, ...]:
-    """The insights of a reply: its bulleted or numbered lines, in order, each once; none where it has no such line."""
+    """The insights of a reply: its bulleted or numbered lines, in order, each once; none where it has no such line.
+
+    Lines that end in a colon are headings of lists, and say nothing by themselves.
+    """
     lines = (_BULLET.fullmatch(line) for line in reply.splitlines())
-    found = dict.fromkeys(shortened(line.group(1)) for line in lines if line)
+    found = dict.fromkeys(shortened(line.group(1)) for line in lines if line and not line.group(1).endswith(":"))
     return tuple(found)[:MOST_INSIGHTS]
 
 

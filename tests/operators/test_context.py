@@ -22,6 +22,7 @@ REWARDS = st.one_of(st.none(), st.floats(-10, 10))
         ("Here you are:\n1. Look   ahead.\n2) Avoid loops.", ("Look ahead.", "Avoid loops.")),
         ("* A\n• B\n* A", ("A", "B")),
         ("I would look ahead.", ()),
+        ("- What failed:\n- Loops.\n1. Avoid:\n", ("Loops.",)),
         ("", ()),
         ("---\n- \n-no space", ()),
     ],
