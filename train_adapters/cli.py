@@ -68,7 +68,7 @@ def train(
 ) -> None:
     """Train an agent on ADAPTER: sudoku, or the path of a Python file that defines one.
 
-    Options that are not listed are the adapter's, such as --masks of sudoku.
+    Options that are not listed are the adapter's, such as --masks of sudoku. They come after ADAPTER.
 
     \b
     Examples:
@@ -89,11 +89,19 @@ def train(
         missing = "ADAPTER" if adapter is None else "--out"
         raise UserError(f"{missing} is missing. A training needs an adapter, --model and --out; or --resume FOLDER.")
     else:
-        _start(adapter, out, presets, given, adapter_settings(context.args))
+        _start(_checked(adapter), out, presets, given, adapter_settings(context.args))
+
+
+def _checked(adapter: str) -> str:
+    if adapter.startswith("-"):
+        raise UserError(f"{adapter} comes before ADAPTER, or is no option. Name the adapter first, then its settings.")
+    return adapter
 
 
 def adapter_settings(arguments: Sequence[str]) -> dict[str, Any]:
     """The adapter's settings from the options that a command does not know: `--name value`, `--name=value`, `--flag`.
+
+    A setting called `data` is a path, as for a search, and is made absolute: a training may be resumed elsewhere.
 
     Raises:
         UserError: there is an argument that is no option.
@@ -112,7 +120,7 @@ def adapter_settings(arguments: Sequence[str]) -> dict[str, Any]:
         elif not equals:
             value = "true"
         found[name.replace("-", "_")] = read_value(value)
-    return found
+    return found | ({"data": str(Path(str(found["data"])).resolve())} if "data" in found else {})
 
 
 def _start(adapter: str, out: Path, presets: Sequence[str], given: dict[str, Any], of_adapter: dict[str, Any]) -> None:
@@ -160,8 +168,9 @@ def _refuse(
 ) -> None:
     """A resumed training keeps its settings: anything else given beside --resume is a mistake."""
     labels = [f"--{name.replace('_', '-')}" for name in given if name not in _MOVABLE]
-    labels += ["ADAPTER"] * (adapter is not None) + ["--preset"] * bool(presets) + ["--out"] * (out is not None)
-    labels += context.args[:1]
+    if adapter is not None:  # an option of an adapter's without one is taken for it
+        labels.append(adapter if adapter.startswith("-") else "ADAPTER")
+    labels += ["--preset"] * bool(presets) + ["--out"] * (out is not None) + context.args[:1]
     if labels:
         raise UserError(
             f"{labels[0]} cannot be given with --resume: a training keeps the settings it began with. "
@@ -219,7 +228,7 @@ def evaluate_agent(
     from train_adapters.reports import as_json, evaluation_line
 
     request = AgentRequest(
-        adapter=absolute(adapter),
+        adapter=absolute(_checked(adapter)),
         adapter_settings=adapter_settings(context.args),
         split=split,
         repeats=repeats,

@@ -25,7 +25,8 @@ class Evaluation:
         rewards: by task id, its mean reward over the repeats; tasks without an episode that counts are left out.
         repeats: mean reward of each repeat; None for one without an episode that counts.
         mean: over the tasks; None where none counts.
-        low, high: confidence interval of the mean, tasks drawn with replacement; None with fewer than two tasks.
+        low, high: confidence interval of the mean, tasks drawn with replacement; None where all tasks have the same
+            reward, or there are fewer than two: drawing them again would say nothing.
         endings: how many episodes ended in which way.
         horizon: mean number of turns of the episodes that count.
         tokens: read and written.
@@ -86,7 +87,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _interval(values: Sequence[float], seed: int) -> tuple[float | None, float | None]:
-    if len(values) < 2:
+    if len(set(values)) < 2:
         return None, None
     found = paired_interval(np.array(values), CONFIDENCE, Resampling(draws=_DRAWS, seed=seed))
     return found.low, found.high

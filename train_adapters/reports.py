@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
@@ -105,27 +106,29 @@ def evaluation_line(evaluation: Evaluation) -> str:
 def print_generations(console: Console, generations: Sequence[Mapping[str, Any]]) -> None:
     """A table of the diagnostics of every generation; of many, evenly chosen ones.
 
+    "flat" is the share of directions all of whose episodes had the same reward, "least" the fewest turns that solve the
+    tasks, "no action" the share of replies without one.
+
     Args:
         console: to print on.
         generations: the log's events of that kind.
     """
     step = -(-len(generations) // _ROWS)
-    table = Table(title="Generations")
-    for name in ("gen", "sigma", "reward", "spread", "contrast", "flat dirs", "turns", "least", "unparsed", "tokens"):
+    table = Table(title="Generations", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for name in ("gen", "sigma", "reward", "spread", "flat", "turns", "least", "no action", "tokens", "update"):
         table.add_column(name, justify="right")
-    table.add_column("update")
     for one in generations:
         if one["generation"] % step and one is not generations[-1]:
             continue
         table.add_row(
             str(one["generation"] + 1),
-            f"{one['sigma']:.2e}",
-            *(_number(one[name]) for name in ("reward", "spread", "contrast")),
+            f"{one['sigma']:.1e}",
+            *(_number(one[name]) for name in ("reward", "spread")),
             _share(one["flat_directions"]),
             *(_number(one[name], 1) for name in ("horizon", "minimum_horizon")),
             _share(one["unparsed"]),
-            f"{one['tokens']:,}",
-            one["skipped"] or "made",
+            f"{one['tokens'] / 1e3:,.0f}k",
+            "none" if one["skipped"] else "made",
         )
     console.print(table)
 
@@ -152,7 +155,7 @@ def print_summary(console: Console, summary: Mapping[str, Any], generations: Seq
 def _facts(summary: Mapping[str, Any], generations: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     ledger, timings, memory = summary["ledger"], summary["timings"], summary["memory"]
     for one in summary["evaluations"]:
-        if one["generation"] < 0 or one is summary["evaluations"][-1] or one["split"] == "test":
+        if one["generation"] in (-1, summary["evaluations"][-1]["generation"]):
             when = "before" if one["generation"] < 0 else "after"
             interval = f", {one['low']:.3f} to {one['high']:.3f}" if one["low"] is not None else ""
             yield f"{one['split']}, {when}", f"{_number(one['mean'])}{interval}"

@@ -12,7 +12,7 @@ from pathlib import Path
 from eoh_esopt.engine.history import History, history_file
 from eoh_esopt.engine.replay import Adapted
 from eoh_esopt.models.cache import sha256_of
-from eoh_esopt.models.card import Card, base_of, describe_search
+from eoh_esopt.models.card import SEARCH, Card, base_of, describe_search, describe_training, purpose_of
 from operators.errors import UserError
 
 CARD = "README.md"
@@ -64,6 +64,8 @@ def export(
     Raises:
         UserError: the folder cannot be written.
     """
+    run = history_file(source).parent
+    purpose = purpose_of(run)
     try:
         with _complete_or_nothing(out) as folder:
             adapted.model.save(folder, float32=float32)
@@ -79,9 +81,10 @@ def export(
                 dtype="float32" if float32 else adapted.model.describe()["dtype"],
                 updates=history.updates,
                 command=command,
-                search=describe_search(history_file(source).parent),
+                search=describe_search(run) if purpose == SEARCH else describe_training(run),
                 files={path.name: sha256_of(path) for path in sorted(folder.glob("*.safetensors"))},
                 rank=history.rank,
+                purpose=purpose,
             )
             (folder / CARD).write_text(card.text(), encoding="utf-8")
     except OSError as error:

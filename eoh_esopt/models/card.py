@@ -11,6 +11,9 @@ from eoh_esopt.models.cache import read_record
 from eoh_esopt.models.catalogue import lookup
 from operators.records import Update
 
+SEARCH, TRAINING = "search for heuristics", "training of an agent"
+"""What weights may have been adapted in."""
+
 _LICENCE_IDS = {"apache-2.0": "apache-2.0", "mit": "mit", "llama 3.1": "llama3.1"}
 """What the hub calls the licences that a name begins with."""
 
@@ -49,6 +52,7 @@ class Card:
         search: what the run was for and what came of it, in sentences; empty where that is not known.
         files: sha256 of the files with weights.
         rank: of low-rank noise; None for full noise.
+        purpose: what the weights were adapted in, `SEARCH` or `TRAINING`.
     """
 
     name: str
@@ -65,6 +69,7 @@ class Card:
     search: str
     files: Mapping[str, str]
     rank: int | None = None
+    purpose: str = SEARCH
 
     def text(self) -> str:
         """The card in Markdown, with the header that hubs read."""
@@ -78,7 +83,7 @@ class Card:
             "pipeline_tag: text-generation",
             *([f"base_model: {self.base.hub_id}"] if self.base.hub_id else []),
             *([f"license: {licence}"] if licence else []),
-            "tags:\n- evolution-strategies\n- heuristic-search",
+            f"tags:\n- evolution-strategies\n- {'heuristic-search' if self.purpose == SEARCH else 'agents'}",
         ]
         return "\n".join(["---", *lines, "---"])
 
@@ -87,8 +92,8 @@ class Card:
         if self.rank is not None:
             moved = f"the matrices of its linear layers, by noise of rank {self.rank}"
         return (
-            f"# {self.name}\n\n{self.base.name}, adapted by evolution strategies on its weights during a search for "
-            f"heuristics: {_count(len(self.updates), 'update')} moved {moved} (scope `{self.scope}`). Made by "
+            f"# {self.name}\n\n{self.base.name}, adapted by evolution strategies on its weights during a "
+            f"{self.purpose}: {_count(len(self.updates), 'update')} moved {moved} (scope `{self.scope}`). Made by "
             "eoh-esopt.\n\n"
             + (
                 f"Licence: that of the base model, {self.base.licence}."
@@ -131,10 +136,11 @@ class Card:
         )
 
     def _measured(self) -> str:
+        what = self.purpose.partition(" ")[0]
         return (
-            f"## What was measured\n\n{self.search or 'What the search found is not part of the history.'}\n\n"
+            f"## What was measured\n\n{self.search or f'What the {what} found is not part of the history.'}\n\n"
             "Nothing else was evaluated: neither other tasks, nor general abilities, nor safety. The weights were "
-            "moved towards replies that score well in one search; expect the rest to be the base model's at best."
+            f"moved towards replies that score well in one {what}; expect the rest to be the base model's at best."
         )
 
     def _files(self) -> str:
@@ -172,6 +178,28 @@ def describe_search(run: Path) -> str:
         return f"{text} On its instances the best heuristic has a mean {summary['measure']} of {value:.6g}."
     except (OSError, ValueError, KeyError, TypeError):
         return text
+
+
+def purpose_of(run: Path) -> str:
+    """What the run in a folder was, `SEARCH` where that is not known."""
+    try:
+        return TRAINING if "adapter" in json.loads((run / "config.json").read_text(encoding="utf-8")) else SEARCH
+    except (OSError, ValueError, TypeError):
+        return SEARCH
+
+
+def describe_training(run: Path) -> str:
+    """What the training in a folder was on and what came of it, in sentences; empty where it is not known."""
+    try:
+        adapter = Path(json.loads((run / "config.json").read_text(encoding="utf-8"))["adapter"]).stem
+        text = f"The training was on `{adapter}`."
+        last = json.loads((run / "summary.json").read_text(encoding="utf-8"))["evaluations"][-1]
+        return (
+            f"{text} On the {_count(len(last['rewards']), 'task')} of its split {last['split']} the mean reward is "
+            f"{last['mean']:.3f}, over {_count(len(last['repeats']), 'repeat')}."
+        )
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return ""
 
 
 def _licence_id(licence: str | None) -> str | None:

@@ -44,6 +44,13 @@ def test_fields_may_come_in_any_order(path: Path) -> None:
     assert read_rows(path) == ROWS[:1]
 
 
+def test_line_ends_inside_a_text(path: Path) -> None:
+    """Else a row whose source holds a line separator, which JSON allows, would be cut in two."""
+    fields = {**json.loads(ROWS[0].line()), "source": "a\u2028b\x85c"}
+    path.write_text(json.dumps(fields, ensure_ascii=False) + "\n", encoding="utf-8")
+    assert [row.source for row in read_rows(path)] == ["a\u2028b\x85c"]
+
+
 def put(fields: Fields, grid: str, row: int, column: int, value: object) -> None:
     fields[grid][row][column] = value
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from eoh_esopt.engine.events import CONFIG, EVENTS, HISTORY, SUMMARY, read_events
+from eoh_esopt.engine.export import export
 from eoh_esopt.engine.history import load_history
 from eoh_esopt.engine.replay import replay_history
 from train_adapters.listener import TrainListener
@@ -85,10 +86,23 @@ def test_a_training_moves_the_weights_and_leaves_its_files(whole: Path) -> None:
 
 
 def test_a_replay_gives_the_trained_weights(whole: Path, small_model: Path) -> None:
-    """Else what was learnt cannot be used: `eoh-esopt replay` and `eoh-esopt export` make it again like this."""
+    """Else what was learnt cannot be used: `eoh-esopt replay` makes it again like this."""
     adapted = replay_history(load_history(whole), str(small_model), list)
     assert adapted.checksum == summary_of(whole)["weights_after"]
     assert adapted.verdict == "The weights equal the run's."
+
+
+def test_an_export_says_what_it_was_trained_on(whole: Path, small_model: Path, tmp_path: Path) -> None:
+    """Else its card speaks of a search that there was not."""
+    history = load_history(whole)
+    adapted = replay_history(history, str(small_model), list)
+    out = tmp_path / "adapted"
+    export(adapted, history, whole, out, base=str(small_model), name="adapted", command="eoh-esopt export")
+    card = (out / "README.md").read_text()
+    assert "during a training of an agent" in card
+    assert "The training was on `guess`. On the 1 task of its split test the mean reward is" in card
+    assert adapted.checksum in card
+    assert "search" not in card
 
 
 def test_a_killed_training_goes_on_to_the_same_weights(

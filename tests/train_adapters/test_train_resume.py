@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
@@ -136,3 +138,36 @@ def test_a_finished_training_has_all_its_files(tmp_path: Path) -> None:
     assert {path.name for path in (tmp_path / "run").iterdir()} == {EVENTS, HISTORY, SUMMARY}
     assert summary["weights_after"] in (tmp_path / "run" / HISTORY).read_text()
     assert [event["event"] for event in read_events(tmp_path / "run")][-1] == "end"
+
+
+@pytest.mark.parametrize("at", [1, 4, 7])
+def test_a_full_disk_is_an_error_that_a_training_gets_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    """Else a full disk ends in a traceback, or costs the training."""
+    whole = train(tmp_path / "whole")
+    calls = 0
+
+    def full(descriptor: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == at:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(UserError, match=r"No space left on device.*[Mm]ake room"):
+            train(tmp_path / "run")
+    assert train(tmp_path / "run")["weights_after"] == whole["weights_after"]
+    assert (tmp_path / "run" / HISTORY).read_text() == (tmp_path / "whole" / HISTORY).read_text()
+
+
+def test_a_full_disk_names_the_command_that_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a user is told to resume a search."""
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(UserError, match=rf"eoh-esopt train --resume {tmp_path / 'run'}"):
+        train(tmp_path / "run")
