@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from operators.context import Context, ContextHistory, Failure
+from operators.records import Status
 from operators.rewards import Reward, Trial
 from operators.search import LEARNING
 
@@ -71,7 +72,7 @@ class CoEvolution:
         if operator in LEARNING:
             self._rewards += [one for one in self._reward(trials).values if one is not None]
         for idea, trial in zip(ideas, trials, strict=True):
-            if not trial.outcome.valid:
+            if not trial.outcome.valid and trial.outcome.status is not Status.INFRASTRUCTURE:
                 reason = trial.outcome.status.value.replace("_", " ")
                 detail = trial.outcome.detail
                 self._failures.append(Failure(idea or "no idea", f"{reason}: {detail}" if detail else reason))

@@ -7,10 +7,14 @@ from pathlib import Path
 import pytest
 from scripted import ScriptedModel, mixed, of_kind, run_search, settings
 
+from eoh_esopt.engine.coevolution import CoEvolution
 from eoh_esopt.engine.config import RunConfig
 from eoh_esopt.models.protocol import Request
 from eoh_esopt.sandbox.evaluator import Evaluator
+from operators.context import Failure
 from operators.errors import UserError
+from operators.records import Outcome, Proposal, Status
+from operators.rewards import Trial, graded
 
 BUDGET = 44  # four generations of ten candidates and three questions, and what is left
 
@@ -57,6 +61,14 @@ def test_a_version_that_lowers_the_reward_is_taken_back(tmp_path: Path, evaluato
     assert [one["reverted"] for one in contexts][:3] == [False, True, True]
     assert [one["version"] for one in contexts][:3] == [1, 2, 3], "each new one begins from the empty one"
     assert contexts[1]["reward"] < contexts[0]["reward"]
+
+
+def test_failures_of_ours_are_not_told_as_the_candidates() -> None:
+    """The model would learn to avoid programs that nothing was wrong with."""
+    evolution = CoEvolution(graded)
+    outcomes = [Outcome(Status.INFRASTRUCTURE, detail="The worker was lost."), Outcome(Status.RAISED, detail="Oh.")]
+    evolution.note("m1", ["a", "b"], [Trial(Proposal("m1", "", "", ()), outcome, 1.0) for outcome in outcomes])
+    assert list(evolution.failures) == [Failure("b", "raised: Oh.")]
 
 
 def test_sampling_has_no_generations_to_learn_from() -> None:
