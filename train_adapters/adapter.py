@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
+
+from eoh_esopt.models.protocol import Prompt, Reply
 
 SPLITS = ("train", "val", "test")
 """Learnt from; evaluated during the training; evaluated once at its end."""
@@ -27,12 +29,14 @@ class AgentTask:
         split: one of `SPLITS`.
         payload: what the environment needs to know; JSON values only, because their hash identifies the data set.
         minimum_horizon: fewest turns that solve it; None where that is not known.
+        group: what its failures are counted under, such as a site; empty where nothing is to be told apart.
     """
 
     id: str
     split: str
     payload: Mapping[str, Any] = field(default_factory=dict)
     minimum_horizon: int | None = None
+    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -42,10 +46,12 @@ class Limits:
     Attributes:
         turns: most replies of an episode, at least 1.
         new_tokens: most tokens of one reply, at least 1.
+        stop: texts that end a reply; it does not contain them.
     """
 
     turns: int
     new_tokens: int
+    stop: tuple[str, ...] = ()
 
 
 class AgentFailed(Exception):
@@ -56,7 +62,7 @@ class Environment(Protocol):
     """One episode of one task. Every object is used for one episode.
 
     Exceptions other than `AgentFailed` are no fault of the agent's: the episode is tried once more with a new object,
-    and left out of the rewards if that fails too.
+    where it may be (see `is_repeatable`), and left out of the rewards if that fails too.
     """
 
     async def reset(self) -> None:
@@ -93,6 +99,37 @@ class Environment(Protocol):
         ...
 
 
+@runtime_checkable
+class Listens(Protocol):
+    """An environment that wants the replies themselves, and not only the actions in them: it keeps a conversation."""
+
+    def heard(self, reply: Reply) -> None:
+        """What the model said; `step` follows with the action in it.
+
+        Raises:
+            AgentFailed: the agent has spoilt the episode.
+        """
+        ...
+
+
+def hear(environment: Environment, reply: Reply) -> None:
+    """Tell an environment the reply that its next step acts on, if it listens.
+
+    Raises:
+        AgentFailed: the agent has spoilt the episode.
+    """
+    if isinstance(environment, Listens):
+        environment.heard(reply)
+
+
+def is_repeatable(environment: Environment) -> bool:
+    """Whether an episode that failed may be begun anew: what the environment says in `repeatable`, else it may.
+
+    One that has changed something outside of itself may not: it would begin in what the first attempt left behind.
+    """
+    return bool(getattr(environment, "repeatable", True))
+
+
 class Adapter(Protocol):
     """Everything that the trainer asks about one kind of task. Methods other than `score` must not wait."""
 
@@ -117,8 +154,11 @@ class Adapter(Protocol):
         """A new episode of the task, not yet reset."""
         ...
 
-    def prompt(self, task: AgentTask, observation: Any) -> str:
-        """The user turn. There is no history of the conversation: what the model is to know must stand in it."""
+    def prompt(self, task: AgentTask, observation: Any) -> Prompt:
+        """What the model answers: a user turn, or a whole conversation.
+
+        Nothing is added to it: of what was said before, the model knows what stands in it.
+        """
         ...
 
     def parse(self, reply: str) -> Any:
@@ -131,9 +171,48 @@ class Adapter(Protocol):
     async def score(self, task: AgentTask, environment: Environment) -> float:
         """What a finished episode was worth, a finite number; often just `environment.reward`.
 
+        A `Judged` number says why, which is kept with the episode.
+
         Exceptions count as a failure of the judge: the episode is left out of the rewards.
         """
         ...
+
+
+def side_by_side(adapter: Adapter) -> int | None:
+    """Most episodes that can be played at once: what the adapter says in an attribute `side_by_side`, else any."""
+    found = getattr(adapter, "side_by_side", None)
+    return None if found is None else int(found)
+
+
+def success_threshold(adapter: Adapter) -> float:
+    """Least reward of a success: what the adapter says in an attribute `success`, else 1."""
+    return float(getattr(adapter, "success", 1.0))
+
+
+def notes_of(adapter: Adapter) -> tuple[str, ...]:
+    """Lines for people before anything is played: what the adapter says in an attribute `notes`, else none."""
+    return tuple(getattr(adapter, "notes", ()))
+
+
+class Judged(float):
+    """A reward that says why.
+
+    Args:
+        reward: the number.
+        why: one line for people and for the log, such as the rule that decided.
+    """
+
+    why: str
+
+    def __new__(cls, reward: float, why: str) -> Judged:
+        made = super().__new__(cls, reward)
+        made.why = why
+        return made
+
+
+def why(reward: float) -> str:
+    """What a reward says for itself; empty where it says nothing."""
+    return reward.why if isinstance(reward, Judged) else ""
 
 
 class Ending(str, Enum):
@@ -164,9 +243,11 @@ class Episode:
         ending: how it ended.
         reward: what it was worth; None unless the ending counts.
         reason: one line for people; empty for a scored episode.
+        why: what the scorer said of the reward; empty where it said nothing.
         turns: replies that were taken: the realised horizon.
         unparsed: those without an action.
         minimum_horizon: fewest turns that solve the task; None where that is not known.
+        group: the task's.
         prompt_tokens: read by the model over all turns.
         new_tokens: written by the model over all turns.
     """
@@ -176,9 +257,11 @@ class Episode:
     ending: Ending
     reward: float | None
     reason: str = ""
+    why: str = ""
     turns: int = 0
     unparsed: int = 0
     minimum_horizon: int | None = None
+    group: str = ""
     prompt_tokens: int = 0
     new_tokens: int = 0
 

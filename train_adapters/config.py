@@ -9,12 +9,16 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from eoh_esopt.engine.config import ENDPOINTS, RunConfig
+from eoh_esopt.models.chat import ChatSettings
+from eoh_esopt.models.endpoint import normalise_url
 from eoh_esopt.models.protocol import Sampling
 from eoh_esopt.models.scopes import get_scope
 from operators.errors import UserError
+from train_adapters.pace import ROUNDS, check_pace
+from train_adapters.skills.plan import ARMS, Plan, planned
 
-PUBLISHED = Sampling(temperature=0.7, top_p=0.8, top_k=20)
-"""How the published Sudoku runs drew tokens, but for their presence penalty, which is not drawn with here."""
+PUBLISHED = Sampling(temperature=0.7, top_p=0.8, top_k=20, presence_penalty=1.5)
+"""How the published Sudoku runs drew tokens."""
 
 _FLOOR = 0.25
 """The last sigma as a share of the first, where neither the user nor the scope gives one above 0."""
@@ -40,12 +44,25 @@ class TrainConfig:
         alpha: learning rate; None for the scope's default.
         seed: of all random streams.
         sampling: how tokens are drawn; its limit of tokens is the adapter's, see `for_replies_of`.
+        thinking: whether a model that can think does so before it answers.
+        pace: when the model answers which episodes, one of `train_adapters.pace.PACES`.
         over_tasks: whether rewards are z-scores within each task, see `operators.shaping.over_tasks`.
         quorum: share of a direction's episodes that must count, else the direction does not.
         direction_quorum: share of the directions that must count, else there is no update.
         evaluate_every: generations between two evaluations on the validation split; 0 for none but the first and last.
         evaluation_repeats: episodes of each task in an evaluation during the training.
         final_repeats: the same for the last one on the validation split and the one on the test split.
+        trajectories: whether what is said in the episodes is kept; it always is where a skill is learnt from it.
+        co_evolve: what is renewed, one of `train_adapters.skills.plan.ARMS`.
+        skill: file of the skill that the training begins with; None for none.
+        skill_sha256: hash of its text.
+        skill_every: generations behind one revision of the skill.
+        skill_check: episodes of each task in the check of a revision, with it and without it each.
+        skill_lessons: most trajectories that a revision is learnt from.
+        skill_lines: most lines of the skill.
+        skill_tokens: most tokens of a reply of the model that revises the skill.
+        skill_model: its name at the endpoint; None for the model in training.
+        skill_base_url: address of the endpoint; None for the model in training.
     """
 
     adapter: str
@@ -61,6 +78,8 @@ class TrainConfig:
     alpha: float | None = None
     seed: int = 20260701
     sampling: Sampling = PUBLISHED
+    thinking: bool = False
+    pace: str = ROUNDS
     shaping: str = "z-score"
     over_tasks: bool = False
     antithetic: bool = False
@@ -80,6 +99,17 @@ class TrainConfig:
     tensor_parallel: int = 1
     servers: str | None = None
     request_timeout: float = 120.0
+    trajectories: bool = False
+    co_evolve: str = "weights"
+    skill: str | None = None
+    skill_sha256: str | None = None
+    skill_every: int = 5
+    skill_check: int = 4
+    skill_lessons: int = 16
+    skill_lines: int = 80
+    skill_tokens: int = 512
+    skill_model: str | None = None
+    skill_base_url: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("generations", "batch", "samples", "evaluation_repeats", "final_repeats"):
@@ -94,7 +124,44 @@ class TrainConfig:
                 f"Models behind --backend {self.backend} cannot be trained: their weights are not here. "
                 "To train, use --backend transformers, vllm or served."
             )
+        check_pace(self.pace)
+        self._check_skill()
         _ = self.as_run  # the rest is checked there
+
+    def _check_skill(self) -> None:
+        for name in ("skill_every", "skill_check", "skill_lessons", "skill_lines", "skill_tokens"):
+            _at_least(name, getattr(self, name), 1)
+        if self.co_evolve not in ARMS:
+            raise UserError(f"Unknown co_evolve {self.co_evolve!r}. Choose one of: {', '.join(ARMS)}.")
+        if (self.skill_model is None) != (self.skill_base_url is None):
+            raise UserError(
+                "--skill-model and --skill-base-url belong together: an endpoint and its model. Leave both out to have "
+                "the model in training revise the skill."
+            )
+        if self.skill_base_url is not None:
+            normalise_url(self.skill_base_url)
+        if self.revises and not self.plan.windows:
+            raise UserError(
+                f"--co-evolve {self.co_evolve} comes to no revision of the skill: {self.generations} generations are "
+                f"worth {self.plan.generations} beside its checks, and a revision is due every {self.skill_every}. "
+                "Raise --generations, or lower --skill-every or --skill-check."
+            )
+
+    @property
+    def revises(self) -> bool:
+        """Whether the skill is revised."""
+        return self.co_evolve != "weights"
+
+    @property
+    def keeps(self) -> bool:
+        """Whether trajectories are kept."""
+        return self.trajectories or self.revises
+
+    @property
+    def plan(self) -> Plan:
+        """How many generations there are, and when the skill is revised."""
+        check = 2 * self.batch * self.skill_check
+        return planned(self.co_evolve, self.generations, self.directions * self.episodes, self.skill_every, check)
 
     @property
     def episodes(self) -> int:
@@ -105,6 +172,7 @@ class TrainConfig:
     def as_run(self) -> RunConfig:
         """The settings that loading and testing a model needs, and its checks of all that is shared."""
         shared = {one.name for one in fields(RunConfig)} & {one.name for one in fields(self)}
+        shared.remove("co_evolve")  # of a search's insights
         return RunConfig(
             problem=self.adapter,
             method="esopt-sample",
@@ -112,6 +180,11 @@ class TrainConfig:
             samples_per_direction=self.episodes,
             **{name: getattr(self, name) for name in shared},
         )
+
+    @property
+    def chat(self) -> ChatSettings:
+        """How conversations are held."""
+        return ChatSettings(thinking=self.thinking)
 
     def resolved(self) -> TrainConfig:
         """The same settings with the scope's defaults filled in."""

@@ -1,26 +1,30 @@
 """Presets of trainings: named settings in TOML files, which can be laid over one another.
 
-Settings have the names of the options of `eoh-esopt train`, with underscores; a table [adapter] holds the adapter's.
+Settings have the names of the options of `eoh-esopt train`, with underscores; a table [adapter] holds the adapter's,
+and [grpo] those of the other arm in `eoh-esopt compare-training`, which a training alone has no use for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import train_adapters
 from eoh_esopt.experiments.presets import find_file
 from eoh_esopt.experiments.settings_files import Place, checked_settings, kinds_of, read_toml
+from eoh_esopt.models.protocol import Sampling
 from operators.errors import UserError
 from train_adapters.config import PUBLISHED, TrainConfig
+from train_adapters.grpo.config import GrpoConfig
 
 FOLDER = Path(train_adapters.__file__).parent / "presets"
 
-_KINDS = kinds_of(TrainConfig, without=("adapter", "adapter_settings", "max_new_tokens"))
-_TABLE = "adapter"
-_SAMPLING = ("temperature", "top_p", "top_k")
+_KINDS = kinds_of(TrainConfig, without=("adapter", "adapter_settings", "max_new_tokens", "skill_sha256"))
+_GRPO_KINDS = kinds_of(GrpoConfig, without=[one.name for one in fields(Sampling)])
+_TABLE, _GRPO_TABLE = "adapter", "grpo"
+_SAMPLING = ("temperature", "top_p", "top_k", "presence_penalty")
 
 
 @dataclass(frozen=True)
@@ -31,11 +35,13 @@ class TrainPreset:
         settings: of the training and its sampling.
         adapter: of the adapter.
         about: what they are for, in one line.
+        grpo: of the baseline in a comparison.
     """
 
     settings: Mapping[str, Any]
     adapter: Mapping[str, Any] = field(default_factory=dict)
     about: str = ""
+    grpo: Mapping[str, Any] = field(default_factory=dict)
 
 
 def preset_names() -> tuple[str, ...]:
@@ -51,10 +57,11 @@ def load_preset(name: str) -> TrainPreset:
     """
     path = find_file(name, (FOLDER,))
     content, place = read_toml(path), Place(path)
-    about, adapter = content.pop("about", ""), content.pop(_TABLE, {})
-    if not isinstance(about, str) or not isinstance(adapter, dict):
-        raise UserError(f"{place}: about must be a text, and [{_TABLE}] a table.")
-    return TrainPreset(checked_settings(content, place, kinds=_KINDS), adapter, about)
+    about, adapter, grpo = content.pop("about", ""), content.pop(_TABLE, {}), content.pop(_GRPO_TABLE, {})
+    if not isinstance(about, str) or not isinstance(adapter, dict) or not isinstance(grpo, dict):
+        raise UserError(f"{place}: about must be a text, and [{_TABLE}] and [{_GRPO_TABLE}] tables.")
+    grpo = checked_settings(grpo, place.inside(_GRPO_TABLE), kinds=_GRPO_KINDS)
+    return TrainPreset(checked_settings(content, place, kinds=_KINDS), adapter, about, grpo)
 
 
 def config_of(adapter: str, layers: Sequence[TrainPreset]) -> TrainConfig:
@@ -76,3 +83,15 @@ def config_of(adapter: str, layers: Sequence[TrainPreset]) -> TrainConfig:
         raise UserError("No model is named: give --model, or `model` in a preset.")
     given = {name: settings.pop(name) for name in _SAMPLING if name in settings}
     return TrainConfig(adapter=adapter, adapter_settings=of_adapter, sampling=replace(PUBLISHED, **given), **settings)
+
+
+def grpo_of(layers: Sequence[TrainPreset]) -> GrpoConfig:
+    """The settings of the baseline from several layers, likewise.
+
+    Raises:
+        UserError: a value is out of its range.
+    """
+    settings: dict[str, Any] = {}
+    for layer in layers:
+        settings |= layer.grpo
+    return GrpoConfig(**settings)

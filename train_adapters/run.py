@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,13 @@ from eoh_esopt.engine.run import Notify, check_base, check_settings, loaded, not
 from eoh_esopt.experiments.flops import model_flops
 from eoh_esopt.models.protocol import LanguageModel
 from operators.errors import UserError
-from train_adapters.adapter import Adapter
+from train_adapters.adapter import Adapter, notes_of
 from train_adapters.config import TrainConfig
 from train_adapters.listener import TrainListener
 from train_adapters.memory import peak_bytes
 from train_adapters.recorded import RecordedTraining
+from train_adapters.skills.begin import begun_with, check_begun_with, endpoint
+from train_adapters.skills.versions import FOLDER, NO_SKILL, Skill, keep, kept
 from train_adapters.tasks import Tasks, check_batch, check_tasks, digests, longest_reply, prepared
 from train_adapters.trainer import Trainer, TrainParts
 
@@ -38,12 +40,17 @@ def start(config: TrainConfig, out: Path, *, listener: TrainListener, notify: No
             been checked.
     """
     adapter, tasks = prepared(config.adapter, config.adapter_settings)
+    for note in notes_of(adapter):
+        notify(note)
     check_batch(config.batch, adapter, tasks)
     events.check_new(out)
-    config = config.for_replies_of(longest_reply(adapter, tasks)).resolved()
-    with _loaded(config, notify) as model, events.claim(out, new=True):
+    config = config.for_replies_of(_longest(config, adapter, tasks)).resolved()
+    config, text = begun_with(config)
+    with _writer(config, notify) as writer, _loaded(config, notify) as model, events.claim(out, new=True):
+        if text:
+            keep(out / FOLDER, Skill(0, text))
         events.write_atomically(out / events.CONFIG, config.to_json())
-        return work(config, out, model, adapter, tasks, listener, notify)
+        return work(config, out, model, adapter, tasks, listener, notify, writer)
 
 
 def resume(
@@ -68,14 +75,35 @@ def resume(
             notify(f"The training in {out} is finished: there is nothing to go on with.")
             return {name: value for name, value in earlier[-1].items() if name != "event"}
         adapter, tasks = prepared(config.adapter, config.adapter_settings)
+        for note in notes_of(adapter):
+            notify(note)
         check_tasks(earlier, tasks, out)
-        with _loaded(config, notify) as model:
-            return work(config, out, model, adapter, tasks, listener, notify)
+        check_begun_with(config, out)
+        with _writer(config, notify) as writer, _loaded(config, notify) as model:
+            return work(config, out, model, adapter, tasks, listener, notify, writer)
 
 
 @contextmanager
 def _loaded(config: TrainConfig, notify: Notify) -> Iterator[LanguageModel]:
-    with loaded(config.as_run, notify) as (model, _):
+    with loaded(config.as_run, notify, config.chat) as (model, _):
+        yield model
+
+
+def _longest(config: TrainConfig, adapter: Adapter, tasks: Tasks) -> int:
+    """Most tokens of a reply: the adapter's, and the skill's where the model in training revises it."""
+    revises = config.revises and config.skill_base_url is None
+    return max(longest_reply(adapter, tasks), config.skill_tokens if revises else 0)
+
+
+@contextmanager
+def _writer(config: TrainConfig, notify: Notify) -> Iterator[LanguageModel | None]:
+    """What revises the skill, if it is not the model in training."""
+    name, url = config.skill_model, config.skill_base_url
+    if not config.revises or name is None or url is None:
+        yield None
+        return
+    timeout_s, max_batch = config.request_timeout, config.max_batch
+    with closing(endpoint(name, url, config.skill_tokens, notify, timeout_s=timeout_s, max_batch=max_batch)) as model:
         yield model
 
 
@@ -87,6 +115,7 @@ def work(
     tasks: Tasks,
     listener: TrainListener,
     notify: Notify,
+    writer: LanguageModel | None = None,
 ) -> dict[str, Any]:
     """Train in a claimed folder, from where its log ends.
 
@@ -98,6 +127,7 @@ def work(
         tasks: by split.
         listener: hears of the progress.
         notify: takes lines for people.
+        writer: revises the skill; None for the model itself.
 
     Returns:
         The summary.
@@ -113,12 +143,14 @@ def work(
     clock = working_clock(list(earlier))
     with events.open_log(out, COMMAND) as log:
         kind = "resume" if earlier else "start"
-        facts = note_start(log, kind, config, model, base, dataset=digests(tasks))
+        facts = note_start(log, kind, config, model, base, dataset=digests(tasks), **_planned(config))
         listener.on_start(facts)
         description = model.describe()
         history = History(config.model, base, config.scope, config.restore, description["dtype"], rank=config.rank)
         recorded = RecordedTraining(earlier)
-        trainer = Trainer(config, TrainParts(adapter, tasks, model, log, recorded, listener, clock), history)
+        skill = NO_SKILL if config.skill_sha256 is None else kept(out / FOLDER, 0, config.skill_sha256)
+        parts = TrainParts(adapter, tasks, model, log, recorded, listener, clock, skill, writer)
+        trainer = Trainer(config, parts, history)
         trainer.run()
         summary = _end(log, trainer, model, facts, clock())
     listener.on_end(summary)
@@ -137,6 +169,15 @@ def _end(
     return summary
 
 
+def _planned(config: TrainConfig) -> dict[str, Any]:
+    """Generations, where revisions of the skill take some of the budget."""
+    return {"planned": config.plan.generations} if config.revises else {}
+
+
+def _skill(skill: Skill) -> dict[str, str] | None:
+    return {"file": f"{FOLDER}/{skill.file}", "sha256": skill.sha256} if skill.text else None
+
+
 def _summary(trainer: Trainer, model: LanguageModel, facts: events.Event, seconds: float) -> dict[str, Any]:
     parameters, ledger = model.parameters, trainer.ledger
     flops = None if parameters is None else model_flops(parameters, ledger.tokens)
@@ -148,6 +189,7 @@ def _summary(trainer: Trainer, model: LanguageModel, facts: events.Event, second
         "timings": trainer.time.timings.as_dict(),
         "memory": {"inference_bytes": trainer.inference_bytes, "peak_bytes": peak_bytes()},
         "parameters": parameters,
+        "skill": _skill(trainer.skill),
         "weights_before": facts["base_checksum"],
         "weights_after": model.checksum(),
         "drift": model.drift(),

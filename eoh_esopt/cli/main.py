@@ -31,6 +31,8 @@ from operators.errors import UserError
 _BY_OTHERS = {
     "train": "train_adapters.cli:train",
     "evaluate-agent": "train_adapters.cli:evaluate_agent",
+    "skill": "train_adapters.skills.command:skill",
+    "compare-training": "train_adapters.grpo.cli:compare_training",
 }
 """Commands of packages that build on this one, which are imported when they are asked for and not before. Others are
 found by their entry points; ours are named here too, for checkouts that were installed before they had any."""

@@ -19,7 +19,7 @@ from operators.errors import UserError
 if TYPE_CHECKING:
     from eoh_esopt.engine.config import RunConfig
 
-_SAMPLING = ("temperature", "top_p", "top_k", "max_new_tokens")
+_SAMPLING = ("temperature", "top_p", "top_k", "max_new_tokens", "presence_penalty")
 _AS_RUN = (
     *("presets", "model", "method", "budget", "seed", "population", "directions", "samples_per_direction"),
     *(

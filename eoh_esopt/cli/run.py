@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _LABELS = {"problem": "PROBLEM", "presets": "--preset"}
 _KEPT_ON_RESUME = {"resume_folder", "workers"}
 _MOVABLE = ("base_url", "request_timeout", "servers")
-_SAMPLING = ("temperature", "top_p", "top_k", "max_new_tokens")
+_SAMPLING = ("temperature", "top_p", "top_k", "max_new_tokens", "presence_penalty")
 
 
 @click.command()
@@ -51,6 +51,7 @@ _SAMPLING = ("temperature", "top_p", "top_k", "max_new_tokens")
 @click.option("--top-p", type=float, default=0.95, show_default=True)
 @click.option("--top-k", type=int, default=50, show_default=True)
 @click.option("--max-new-tokens", type=int, default=512, show_default=True, help="Limit of a reply.")
+@click.option("--presence-penalty", type=float, default=0.0, show_default=True, help="Off the logits of its tokens.")
 @click.option("--shuffle-rewards", is_flag=True, help="Control: deal the rewards out at random; nothing can be learnt.")
 @click.option("--ablation", default="none", show_default=True, help="Control: noise-only or no-perturbation.")
 @click.option("--co-evolve", is_flag=True, help="Renew the prompts' insights after each generation, by the model.")

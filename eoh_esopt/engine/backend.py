@@ -9,31 +9,46 @@ from typing import Any
 
 from eoh_esopt.engine.config import ENDPOINTS, RunConfig
 from eoh_esopt.models.cassette import Cassette, CassetteModel
+from eoh_esopt.models.chat import PLAIN, ChatSettings
 from eoh_esopt.models.fetch import resolve
 from eoh_esopt.models.progress import console_progress
 from eoh_esopt.models.protocol import LanguageModel
 from eoh_esopt.models.scopes import get_scope
 
 
-def load_model(config: RunConfig, notify: Callable[[str], None]) -> LanguageModel:
+def load_model(config: RunConfig, notify: Callable[[str], None], settings: ChatSettings = PLAIN) -> LanguageModel:
     """Load or reach the model. Backends are imported only when they are asked for.
+
+    Args:
+        config: of the run.
+        notify: takes lines for people.
+        settings: how conversations are held.
 
     Raises:
         UserError: the model cannot be loaded or reached, the backend's packages are not installed, or the cassette
             cannot be used.
     """
     if config.cassette is None:
-        return _LOADERS[config.backend](config, notify)
+        return _LOADERS[config.backend](config, notify, settings)
     replay_only = config.backend in ENDPOINTS and config.base_url is None
     cassette = Cassette(Path(config.cassette), recording=not replay_only)
-    settings: dict[str, Any] = {name: getattr(config, name) for name in ("scope", "restore", "dtype")}
-    settings["sampling"] = asdict(config.sampling)
-    if config.lowrank is not None:  # cassettes of full noise stay as they were
-        settings["lowrank"] = config.lowrank
-    return CassetteModel(_LOADERS[config.backend](config, notify), cassette, settings)
+    return CassetteModel(_LOADERS[config.backend](config, notify, settings), cassette, _deciding(config, settings))
 
 
-def _transformers(config: RunConfig, notify: Callable[[str], None]) -> LanguageModel:
+def _deciding(config: RunConfig, settings: ChatSettings) -> dict[str, Any]:
+    """What decides replies beside the requests; what old cassettes do not know stands in it only where it matters."""
+    found: dict[str, Any] = {name: getattr(config, name) for name in ("scope", "restore", "dtype")}
+    found["sampling"] = asdict(config.sampling)
+    if not config.sampling.presence_penalty:
+        del found["sampling"]["presence_penalty"]
+    if config.lowrank is not None:
+        found["lowrank"] = config.lowrank
+    if settings != PLAIN:
+        found["chat"] = asdict(settings)
+    return found
+
+
+def _transformers(config: RunConfig, notify: Callable[[str], None], settings: ChatSettings) -> LanguageModel:
     from eoh_esopt.models.transformers_model import TransformersModel
 
     with console_progress() as progress:
@@ -46,10 +61,11 @@ def _transformers(config: RunConfig, notify: Callable[[str], None]) -> LanguageM
         restore=config.restore,
         dtype=config.dtype,
         max_batch=config.max_batch,
+        settings=settings,
     )
 
 
-def _vllm(config: RunConfig, notify: Callable[[str], None]) -> LanguageModel:
+def _vllm(config: RunConfig, notify: Callable[[str], None], settings: ChatSettings) -> LanguageModel:
     from eoh_esopt.models.vllm.model import VllmModel
 
     with console_progress() as progress:
@@ -63,10 +79,11 @@ def _vllm(config: RunConfig, notify: Callable[[str], None]) -> LanguageModel:
         max_batch=config.max_batch,
         tensor_parallel=config.tensor_parallel,
         rank=config.lowrank,
+        settings=settings,
     )
 
 
-def _served(config: RunConfig, notify: Callable[[str], None]) -> LanguageModel:
+def _served(config: RunConfig, notify: Callable[[str], None], settings: ChatSettings) -> LanguageModel:
     from eoh_esopt.models.served_model import ServedModel
 
     assert config.servers is not None
@@ -79,6 +96,7 @@ def _served(config: RunConfig, notify: Callable[[str], None]) -> LanguageModel:
         restore=config.restore,
         dtype=config.dtype,
         max_batch=config.max_batch,
+        settings=settings,
         timeout_s=max(_LEAST_S, config.request_timeout),
         notify=notify,
     )
@@ -88,7 +106,7 @@ _LEAST_S = 600.0
 """Replies of one server are written side by side, so each takes longer than alone."""
 
 
-def _openai(config: RunConfig, notify: Callable[[str], None]) -> LanguageModel:
+def _openai(config: RunConfig, notify: Callable[[str], None], settings: ChatSettings) -> LanguageModel:
     from eoh_esopt.models.openai_model import OpenAIModel
 
     model = OpenAIModel(
@@ -97,6 +115,7 @@ def _openai(config: RunConfig, notify: Callable[[str], None]) -> LanguageModel:
         sampling=config.sampling,
         timeout_s=config.request_timeout,
         max_batch=config.max_batch,
+        settings=settings,
     )
     if config.cassette is None or not Path(config.cassette).exists():  # recorded replies need no server
         notify(f"Asking {config.model} for a word")

@@ -7,6 +7,7 @@ from typing import Any
 
 from eoh_esopt.engine.events import Event
 from eoh_esopt.engine.timings import Timings
+from eoh_esopt.models import chat
 from eoh_esopt.models.protocol import Reply, Request
 from operators.errors import UserError
 from operators.records import Outcome, Skip, Status, Update
@@ -86,7 +87,7 @@ class Recorded:
         if fields is None:
             return None
         direction = (request.direction.seed, request.direction.sigma) if request.direction else (None, None)
-        if (fields["prompt"], fields["direction"], fields["sigma"]) != (request.prompt, *direction):
+        if (fields["prompt"], fields["direction"], fields["sigma"]) != (chat.as_json(request.prompt), *direction):
             raise UserError(
                 f"The log's candidate {candidate} was asked for by another prompt or direction than this search's. "
                 "Resume the run with the release that began it, or begin a new one."

@@ -25,7 +25,8 @@ from eoh_esopt.engine.listener import Listener
 from eoh_esopt.engine.methods import operators_of
 from eoh_esopt.engine.recorded import Recorded
 from eoh_esopt.engine.search import Search
-from eoh_esopt.models.protocol import LanguageModel
+from eoh_esopt.models.chat import PLAIN, ChatSettings
+from eoh_esopt.models.protocol import LanguageModel, Sampling
 from eoh_esopt.models.selftest import self_test
 from eoh_esopt.models.weights import drifts
 from eoh_esopt.sandbox.evaluator import Evaluator
@@ -98,13 +99,15 @@ def resume(
 
 
 @contextmanager
-def loaded(config: RunConfig, notify: Notify) -> Iterator[tuple[LanguageModel, RunConfig]]:
+def loaded(
+    config: RunConfig, notify: Notify, settings: ChatSettings = PLAIN
+) -> Iterator[tuple[LanguageModel, RunConfig]]:
     """The model of a run, tested, and the settings with the defaults that depend on it filled in.
 
     Raises:
         UserError: the model cannot be loaded, reached or perturbed.
     """
-    with closing(load_model(config, notify)) as model:
+    with closing(load_model(config, notify, settings)) as model:
         yield model, tested(model, config, notify)
 
 
@@ -192,6 +195,7 @@ def check_settings(
         raise UserError(f"{out / events.EVENTS} does not begin with a run's start. Restore the file from a copy.")
     defaults = {one.name: one.default for one in fields(config)}  # of settings that older runs did not have
     began, now = {**defaults, **earlier[0]["config"]}, asdict(config)
+    began["sampling"] = {**asdict(Sampling()), **earlier[0]["config"].get("sampling", {})}
     for name in sorted(now.keys() - set(movable)):
         if began[name] != now[name]:
             raise UserError(

@@ -19,6 +19,7 @@ from typing import Any
 from numpy import float32
 from numpy.typing import NDArray
 
+from eoh_esopt.models import chat
 from eoh_esopt.models.endpoint import PartialReplies
 from eoh_esopt.models.protocol import LanguageModel, Reply, Request
 from eoh_esopt.models.stopwatch import Stopwatch, stopwatch_of
@@ -171,12 +172,15 @@ class CassetteModel:
 
     def _key(self, request: Request) -> str:
         direction = (request.direction.seed, request.direction.sigma) if request.direction else None
-        asked = [request.prompt, request.prefill, request.seed, direction]
+        asked: list[Any] = [chat.as_json(request.prompt), request.prefill, request.seed, direction]
+        ends = {"stop": request.stop, "new_tokens": request.new_tokens}
+        if request.stop or request.new_tokens:  # the keys of other requests stay what they were
+            asked.append(ends)
         return _digest([self._state(), asked, self._settings])
 
     def _not_recorded(self, missing: int, requests: Sequence[Request]) -> str:
         request = requests[missing]
-        words = " ".join(request.prompt.split())
+        words = " ".join(chat.words(request.prompt).split())
         return (
             f"{self._cassette.path} holds no reply to request {missing + 1} of {len(requests)} of this batch (seed "
             f"{request.seed}, prompt {words[:60]!r}...): it was recorded with another model, other settings or for "

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from eoh_esopt.models.protocol import Prompt, Turn
 from operators.errors import UserError
 
 _TOP_LEVEL_LINE = re.compile(r"\n(?=[^\s])")
@@ -42,6 +43,10 @@ class ChatSettings:
         if not all(self.stop):
             raise UserError("A stop string is empty: it would end every reply before it begins. Leave it out.")
 
+    def until(self, stop: tuple[str, ...]) -> ChatSettings:
+        """The same settings with further stop strings."""
+        return replace(self, stop=(*self.stop, *stop)) if stop else self
+
 
 PLAIN = ChatSettings()
 
@@ -72,7 +77,7 @@ def check_chat_template(tokenizer: Any, source: str, settings: ChatSettings = PL
         )
 
 
-def render(tokenizer: Any, prompt: str, prefill: str, settings: ChatSettings = PLAIN) -> str:
+def render(tokenizer: Any, prompt: Prompt, prefill: str, settings: ChatSettings = PLAIN) -> str:
     """The conversation up to where the model goes on.
 
     Raises:
@@ -135,12 +140,54 @@ def finished(completion: str, prefilled: bool, settings: ChatSettings = PLAIN) -
     return completion[: min((completion.find(stop) for stop in settings.stop if stop in completion), default=None)]
 
 
-def _rendered(tokenizer: Any, prompt: str, settings: ChatSettings) -> str:
-    turns = [{"role": "user", "content": prompt}]
-    if settings.system and _takes_system(tokenizer):
-        turns.insert(0, {"role": "system", "content": settings.system})
-    elif settings.system:
-        turns[0]["content"] = f"{settings.system}\n\n{prompt}"
+def messages(prompt: Prompt, system: str = "") -> list[dict[str, str]]:
+    """A prompt as chat messages, led by the text of a system turn if there is one: the prompt's own, or else `system`.
+
+    Raises:
+        UserError: the conversation is not one between a user, who begins and ends it, and the model.
+    """
+    turns = (Turn("user", prompt),) if isinstance(prompt, str) else prompt
+    roles = [turn.role for turn in turns]
+    talk = roles[roles[:1] == ["system"] :]
+    if not talk or {talk[0], talk[-1]} != {"user"} or not set(talk) <= {"user", "assistant"}:
+        raise UserError(
+            f"A conversation has turns of user and assistant, of which the first and the last are the user's, after a "
+            f"system turn if need be, not {', '.join(roles) or 'nothing'}. Mend the adapter's prompt."
+        )
+    if system and roles[0] != "system":
+        turns = (Turn("system", system), *turns)
+    return [{"role": turn.role, "content": turn.text} for turn in turns]
+
+
+def as_json(prompt: Prompt) -> str | list[dict[str, str]]:
+    """A prompt as JSON holds it: a text, or messages."""
+    return prompt if isinstance(prompt, str) else messages(prompt)
+
+
+def from_json(value: Any) -> Prompt:
+    """The prompt that `as_json` has written.
+
+    Raises:
+        KeyError, TypeError: it has not written this.
+    """
+    if isinstance(value, str):
+        return value
+    turns = tuple(Turn(one["role"], one["content"]) for one in value)
+    if not all(isinstance(text, str) for turn in turns for text in (turn.role, turn.text)):
+        raise TypeError("a turn's role and content have to be texts")
+    return turns
+
+
+def words(prompt: Prompt) -> str:
+    """All that a prompt says, for people and for programs that look for something in it."""
+    return prompt if isinstance(prompt, str) else "\n".join(turn.text for turn in prompt)
+
+
+def _rendered(tokenizer: Any, prompt: Prompt, settings: ChatSettings) -> str:
+    turns = messages(prompt, settings.system)
+    if turns[0]["role"] == "system" and not _takes_system(tokenizer):
+        system, first, *others = turns
+        turns = [{"role": "user", "content": f"{system['content']}\n\n{first['content']}"}, *others]
     text = tokenizer.apply_chat_template(
         turns, tokenize=False, add_generation_prompt=True, enable_thinking=settings.thinking
     )

@@ -7,15 +7,17 @@ import json
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 from urllib.parse import quote
 
 import numpy as np
 import openai
 from numpy.typing import NDArray
+from openai.types.chat import ChatCompletionMessageParam
 
+from eoh_esopt.models import chat
 from eoh_esopt.models.endpoint import (
     API_KEY,
     ENDPOINT,
@@ -34,7 +36,10 @@ from operators.records import Direction, Update
 LONGEST_TEXT = 1_000_000
 _CONNECT_S = 10.0
 _LISTED = 10
-_SETTINGS = ("top_k", "seed", "max_tokens", "temperature", "top_p")
+_SETTINGS = (
+    *("top_k", "seed", "max_tokens", "temperature", "top_p"),
+    *("presence_penalty", "stop", "chat_template_kwargs"),
+)
 """What some servers refuse. top_k is the one that no standard names."""
 
 _TOO_LONG = re.compile(r"context.{0,9}(length|window|size)|maximum (context|model) len|too many (input )?tokens", re.I)
@@ -49,6 +54,7 @@ class OpenAIModel:
         sampling: how tokens are drawn.
         timeout_s: limit of one request as a whole, in seconds.
         max_batch: most requests at once.
+        settings: how conversations are held; whether the model thinks is left to the endpoint unless it is to.
 
     Raises:
         UserError: the address cannot be used, or the key holds what no header can carry.
@@ -64,12 +70,14 @@ class OpenAIModel:
         sampling: Sampling,
         timeout_s: float = 120.0,
         max_batch: int = 64,
+        settings: chat.ChatSettings = chat.PLAIN,
     ) -> None:
         self._name = name
         self._url = None if base_url is None else normalise_url(base_url)
         self._sampling = sampling
         self._timeout_s = timeout_s
         self._max_batch = max_batch
+        self._chat = settings
         self._jitter = random.Random()
         self._refused: frozenset[str] = frozenset()
         self._answered = False
@@ -194,20 +202,26 @@ class OpenAIModel:
     async def _ask_once(self, client: openai.AsyncOpenAI, request: Request, refused: frozenset[str]) -> Reply:
         asked = client.chat.completions.with_raw_response.create(
             model=self._name,
-            messages=[{"role": "user", "content": request.prompt}],
+            messages=cast("list[ChatCompletionMessageParam]", chat.messages(request.prompt, self._chat.system)),
             extra_body=self._settings(request, refused),
         )
         raw = await asyncio.wait_for(asked, self._timeout_s)  # the client's own limit is one of silence
-        return read_reply(raw.content)
+        return _cut(read_reply(raw.content), self._chat.until(request.stop))
 
     def _settings(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:
-        settings = {
+        settings: dict[str, Any] = {
             "temperature": self._sampling.temperature,
             "top_p": self._sampling.top_p,
             "top_k": self._sampling.top_k,
             "seed": request.seed % 2**63,
-            "max_tokens": self._sampling.max_new_tokens,
+            "max_tokens": request.limit(self._sampling.max_new_tokens),
         }
+        if self._sampling.presence_penalty:
+            settings["presence_penalty"] = self._sampling.presence_penalty
+        if stop := self._chat.until(request.stop).stop:
+            settings["stop"] = stop
+        if self._chat.thinking:
+            settings["chat_template_kwargs"] = {"enable_thinking": True}
         if "max_tokens" in refused:  # its name for models that reason
             settings["max_completion_tokens"] = settings["max_tokens"]
         return {name: value for name, value in settings.items() if name not in refused}
@@ -280,6 +294,12 @@ def read_reply(body: bytes) -> Reply:
         _count(usage.get("completion_tokens")),
         truncated=choice.get("finish_reason") == "length" or len(text) > LONGEST_TEXT,
     )
+
+
+def _cut(reply: Reply, settings: chat.ChatSettings) -> Reply:
+    """The reply up to the first stop string, wherever the server has ended it."""
+    text = chat.finished(reply.text, False, settings)
+    return replace(reply, text=text, truncated=reply.truncated and text == reply.text)
 
 
 def _text(content: Any) -> str:

@@ -24,12 +24,15 @@ class Sampling:
         top_p: share of the probability kept, in (0, 1].
         top_k: number of most probable tokens kept, at least 1.
         max_new_tokens: limit of a reply, in tokens.
+        presence_penalty: in [-2, 2]; taken once from the logit of every token that the reply holds already, before
+            anything else is done to it. Tokens of the prompt do not count.
     """
 
     temperature: float = 0.8
     top_p: float = 0.95
     top_k: int = 50
     max_new_tokens: int = 512
+    presence_penalty: float = 0.0
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.temperature) and self.temperature >= 0):
@@ -40,6 +43,25 @@ class Sampling:
             raise UserError(f"top-k must be at least 1, not {self.top_k}.")
         if self.max_new_tokens < 1:
             raise UserError(f"max-new-tokens must be at least 1, not {self.max_new_tokens}.")
+        if not -2 <= self.presence_penalty <= 2:
+            raise UserError(f"presence-penalty must lie in [-2, 2], not {self.presence_penalty}.")
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One turn of a conversation.
+
+    Attributes:
+        role: system, user or assistant.
+        text: what was said.
+    """
+
+    role: str
+    text: str
+
+
+Prompt = str | tuple[Turn, ...]
+"""What a reply answers: one user turn, or a conversation whose last turn is the user's."""
 
 
 @dataclass(frozen=True)
@@ -47,16 +69,24 @@ class Request:
     """One reply to write.
 
     Attributes:
-        prompt: the user turn.
+        prompt: what it answers.
         prefill: beginning of the assistant turn; may be empty.
         seed: 64-bit seed of the reply's own random stream.
         direction: the perturbation to write it under; None for the current weights.
+        stop: texts that end the reply, beside those of the model's settings; it does not contain them.
+        new_tokens: limit of the reply, in tokens, where that is to be lower than the settings'; None for theirs.
     """
 
-    prompt: str
+    prompt: Prompt
     prefill: str
     seed: int
     direction: Direction | None = None
+    stop: tuple[str, ...] = ()
+    new_tokens: int | None = None
+
+    def limit(self, settings: int) -> int:
+        """Most tokens of the reply where the model's settings allow so many."""
+        return settings if self.new_tokens is None else min(settings, self.new_tokens)
 
 
 @dataclass(frozen=True)

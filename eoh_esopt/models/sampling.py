@@ -17,7 +17,10 @@ _STREAM = "sampling"
 
 
 class RowSampler:
-    """Logits processor: temperature, top-k, top-p, then the token at the row's own uniform number."""
+    """Logits processor: presence penalty, temperature, top-k, top-p, then the token at the row's own uniform number.
+
+    The order is vLLM's.
+    """
 
     def __init__(self, sampling: Sampling, seeds: list[int], prompt_length: int) -> None:
         self._sampling = sampling
@@ -36,10 +39,17 @@ class RowSampler:
                 "The model's logits are not finite: its weights have been moved too far. "
                 "Begin a new run with a smaller sigma or alpha."
             )
-        chosen = self._choose(scores.float(), tokens.shape[1] - self._prompt_length)
+        reply = tokens[:, self._prompt_length :]
+        chosen = self._choose(self._penalised(scores.float(), reply), reply.shape[1])
         decided = torch.full_like(scores, -torch.inf)
         decided.scatter_(1, chosen[:, None], 0.0)
         return decided
+
+    def _penalised(self, scores: torch.Tensor, reply: torch.Tensor) -> torch.Tensor:
+        if self._sampling.presence_penalty == 0:
+            return scores
+        present = torch.zeros_like(scores, dtype=torch.bool).scatter_(1, reply, True)
+        return scores - self._sampling.presence_penalty * present
 
     def _choose(self, scores: torch.Tensor, position: int) -> torch.Tensor:
         if self._sampling.temperature == 0:

@@ -9,8 +9,10 @@ from typing import Any
 
 import openai
 
-from eoh_esopt.models.chat import PLAIN, ChatSettings
-from eoh_esopt.models.vllm.wire import API_KEY, EXPECT, PREFIX, SESSION, TOKEN, client_key
+from eoh_esopt.models.chat import PLAIN, ChatSettings, as_json
+from eoh_esopt.models.protocol import Prompt
+from eoh_esopt.models.vllm.together import Place
+from eoh_esopt.models.vllm.wire import API_KEY, BATCH, EXPECT, PREFIX, REQUEST, SESSION, TOKEN, client_key
 from operators.errors import UserError
 
 ATTEMPTS = 3
@@ -91,17 +93,20 @@ class Link:
                 pause = min(2 * pause, 1.0)
 
     async def render(
-        self, turns: Sequence[tuple[str, str]], settings: ChatSettings = PLAIN
+        self, turns: Sequence[tuple[Prompt, str]], settings: ChatSettings = PLAIN
     ) -> list[tuple[list[int], str]]:
         """(Prompt, beginning of the reply) pairs as conversations: tokens, and the tag that has begun a thought."""
-        fields = {"turns": [list(turn) for turn in turns], "system": settings.system, "thinking": settings.thinking}
+        pairs = [[as_json(prompt), prefill] for prompt, prefill in turns]
+        fields = {"turns": pairs, "system": settings.system, "thinking": settings.thinking}
         answer = await self._ask_again(f"{PREFIX}render", fields, {}, self._timeout_s)
         return [(turn["tokens"], turn["opening"]) for turn in answer["turns"]]
 
-    async def complete(self, fields: Mapping[str, Any], expect: str) -> dict[str, Any]:
-        """A completion, written under the weights that the tag stands for."""
+    async def complete(self, fields: Mapping[str, Any], expect: str, place: Place | None = None) -> dict[str, Any]:
+        """A completion, written under the weights that the tag stands for, and at its place in a batch."""
         async with self._places:
             headers = {SESSION: self._session, EXPECT: expect}
+            if place is not None:
+                headers |= {BATCH: str(place), REQUEST: f"{place.batch}-{place.index}"}
             return await self._ask_again("/v1/completions", fields, headers, self._timeout_s)
 
     async def close(self) -> None:

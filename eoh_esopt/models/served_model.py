@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from eoh_esopt.models import chat
 from eoh_esopt.models.background import Background
 from eoh_esopt.models.endpoint import PartialReplies
-from eoh_esopt.models.protocol import Reply, Request, Sampling
+from eoh_esopt.models.protocol import Prompt, Reply, Request, Sampling
 from eoh_esopt.models.served_fleet import Fleet
 from eoh_esopt.models.served_link import Link
 from eoh_esopt.models.served_replica import Course, Replica
 from eoh_esopt.models.stopwatch import Stopwatch
+from eoh_esopt.models.vllm.together import Place
 from eoh_esopt.models.vllm.wire import FUNCTION_ENDS, SEED_MASK, server_urls
 from operators.errors import UserError
 from operators.records import Direction, Update
@@ -32,6 +33,9 @@ _SPREAD = 8
 
 _NEUTRAL = {"repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0, "min_p": 0.0}
 """Settings that servers else take from the model's files."""
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -172,22 +176,30 @@ class ServedModel:
     async def _generate(self, requests: Sequence[Request]) -> list[Reply]:
         rendered = await self._rendered([(request.prompt, request.prefill) for request in requests])
         prompts, openings = [tokens for tokens, _ in rendered], [opening for _, opening in rendered]
-        rooms = [chat.room(len(prompt), self._context, self._sampling.max_new_tokens) for prompt in prompts]
+        rooms = [
+            chat.room(len(prompt), self._context, request.limit(self._sampling.max_new_tokens))
+            for request, prompt in zip(requests, prompts, strict=True)
+        ]
         replies = {
             i: Reply(request.prefill, len(prompt), 0, truncated=True)
             for i, (request, prompt, room) in enumerate(zip(requests, prompts, rooms, strict=True))
             if not room
         }
 
-        async def write(replica: Replica, position: int, tag: str) -> None:
+        async def write(replica: Replica, position: int, tag: str, place: Place) -> tuple[int, Reply]:
             fields = self._fields(requests[position], prompts[position], rooms[position])
-            answer = await replica.link.complete(fields, tag)
-            replies[position] = self._reply(requests[position], openings[position], answer)
+            answer = await replica.link.complete(fields, tag, place)
+            return position, self._reply(requests[position], openings[position], answer)
 
         async def work(replica: Replica, job: _Job) -> None:
-            left = [position for position in job.positions if position not in replies]
+            """In parts that begin together and are written as a whole: what a reply runs beside is always the same."""
             async with replica.under(job.direction) as tag:
-                await _together(write(replica, position, tag) for position in left)
+                for part in _parts(job.positions, self._max_batch):
+                    if part[0] not in replies:
+                        name = secrets.token_hex(8)
+                        places = [Place(name, index, len(part)) for index in range(len(part))]
+                        works = (write(replica, at, tag, place) for at, place in zip(part, places, strict=True))
+                        replies.update(await _together(works))
 
         jobs = self._jobs(requests, [i for i in range(len(requests)) if i not in replies])
         try:
@@ -209,7 +221,7 @@ class ServedModel:
         found = await self._fleet.each(ask)
         return np.array([value for one in self._fleet.replicas for value in found.get(one, [])], np.float32)
 
-    async def _rendered(self, turns: Sequence[tuple[str, str]]) -> list[tuple[list[int], str]]:
+    async def _rendered(self, turns: Sequence[tuple[Prompt, str]]) -> list[tuple[list[int], str]]:
         """Prompts as conversations, each turned into tokens once, and the tags that have begun a thought."""
         distinct = list(dict.fromkeys(turns))
         rendered = await self._fleet.one(lambda replica: replica.link.render(distinct, self._settings))
@@ -227,7 +239,7 @@ class ServedModel:
         return sorted(jobs, key=lambda job: -len(job.positions))
 
     def _fields(self, request: Request, prompt: list[int], room: int) -> dict[str, Any]:
-        ends = (*self._settings.stop, *(FUNCTION_ENDS if request.prefill else ()))
+        ends = (*self._settings.until(request.stop).stop, *(FUNCTION_ENDS if request.prefill else ()))
         return {
             "model": self._course.facts["served"],
             "prompt": prompt,
@@ -239,11 +251,13 @@ class ServedModel:
             "stop": list(ends),
             "stop_token_ids": self._course.facts["ends"],
             **_NEUTRAL,
+            "presence_penalty": self._sampling.presence_penalty,
         }
 
     def _reply(self, request: Request, opening: str, answer: dict[str, Any]) -> Reply:
         choice, usage = answer["choices"][0], answer["usage"]
-        text = request.prefill + opening + chat.finished(choice["text"], bool(request.prefill), self._settings)
+        settings = self._settings.until(request.stop)
+        text = request.prefill + opening + chat.finished(choice["text"], bool(request.prefill), settings)
         truncated = choice["finish_reason"] == "length"
         return Reply(text, usage["prompt_tokens"], usage["completion_tokens"], truncated=truncated)
 
@@ -252,11 +266,11 @@ def _parts(positions: Sequence[int], size: int) -> list[Sequence[int]]:
     return [positions[at : at + size] for at in range(0, len(positions), size)]
 
 
-async def _together(works: Iterable[Awaitable[None]]) -> None:
-    """Do all; where one fails, the others are given up."""
+async def _together(works: Iterable[Awaitable[T]]) -> list[T]:
+    """What all of them give; where one fails, the others are given up."""
     tasks = [asyncio.ensure_future(work) for work in works]
     try:
-        await asyncio.gather(*tasks)
+        return await asyncio.gather(*tasks)
     finally:
         for task in tasks:
             task.cancel()

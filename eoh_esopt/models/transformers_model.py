@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import groupby
@@ -43,6 +43,10 @@ class TransformersModel:
         max_batch: most rows generated at once.
         settings: how conversations are held.
 
+    Attributes:
+        weights: those that directions move.
+        on_written: told, reply by reply, the seed of its request, the tokens of its prompt and those that were drawn.
+
     Raises:
         UserError: the checkpoint cannot be loaded, has no chat template that takes the settings, or its weights cannot
             be moved.
@@ -78,6 +82,18 @@ class TransformersModel:
         self._parameters: int = sum(parameter.numel() for parameter in self._model.parameters())
         self._gpus = {one.device for one in self._model.parameters() if one.device.type == "cuda"}
         self.stopwatch = Stopwatch(wait=self._wait)
+        self.on_written: Callable[[int, list[int], list[int]], None] = lambda seed, prompt, drawn: None
+
+    @property
+    def network(self) -> torch.nn.Module:
+        """The model of transformers that writes; what trains its weights otherwise than along directions works on it."""
+        network: torch.nn.Module = self._model
+        return network
+
+    @property
+    def tokenizer(self) -> Any:
+        """The tokenizer of transformers."""
+        return self._tokenizer
 
     @property
     def parameters(self) -> int:
@@ -96,14 +112,21 @@ class TransformersModel:
         """The replies to one batch. The weights are restored whatever happens."""
         texts = [chat.render(self._tokenizer, one.prompt, one.prefill, self._settings) for one in requests]
         prompts = chat.encode(self._tokenizer, texts)
-        rooms = [chat.room(len(tokens), self._context, self._sampling.max_new_tokens) for tokens in prompts]
+        rooms = [
+            chat.room(len(tokens), self._context, request.limit(self._sampling.max_new_tokens))
+            for request, tokens in zip(requests, prompts, strict=True)
+        ]
         replies = [
             Reply(request.prefill, len(tokens), 0, truncated=True)
             for request, tokens in zip(requests, prompts, strict=True)
         ]
         fitting = [i for i, room in enumerate(rooms) if room]
         if fitting:
-            rows = [_Row(requests[i], prompts[i], rooms[i], chat.opening(texts[i])) for i in fitting]
+            settings = [self._settings.until(requests[i].stop) for i in fitting]
+            rows = [
+                _Row(requests[i], prompts[i], rooms[i], chat.opening(texts[i]), of_row)
+                for i, of_row in zip(fitting, settings, strict=True)
+            ]
             for i, reply in zip(fitting, self._write(rows), strict=True):
                 replies[i] = reply
         return replies
@@ -112,7 +135,7 @@ class TransformersModel:
         """The replies to prompts that fit into the context."""
         encoded = self._padded([row.prompt for row in rows])
         length = encoded["input_ids"].shape[1]
-        stop = _Ends(self._tokenizer, rows, length, self._settings)
+        stop = _Ends(self._tokenizer, rows, length)
         sampler = RowSampler(self._sampling, [row.request.seed for row in rows], length)
         with self._under([row.request.direction for row in rows]):
             tokens = self._model.generate(
@@ -221,40 +244,48 @@ class TransformersModel:
         if end is not None:
             ends.append(end)
         count = min([*ends, len(tokens)])
+        self.on_written(row.request.seed, row.prompt, tokens[:count])
         text = self._tokenizer.decode(tokens[:count], skip_special_tokens=True)
-        text = chat.finished(text, bool(row.request.prefill), self._settings)
+        text = chat.finished(text, bool(row.request.prefill), row.settings)
         truncated = not ends and count >= row.room
         return Reply(row.opening + row.request.prefill + text, len(row.prompt), count, truncated)
 
 
 @dataclass(frozen=True)
 class _Row:
-    """One row of a batch: the tokens it begins with, how many may follow, and the tag of a thought begun for it."""
+    """One row of a batch.
+
+    Attributes:
+        prompt: the tokens it begins with.
+        room: how many may follow.
+        opening: the tag of a thought begun for it.
+        settings: of its conversation, its own stop strings among them.
+    """
 
     request: Request
     prompt: list[int]
     room: int
     opening: str
+    settings: chat.ChatSettings
 
 
 class _Ends(StoppingCriteria):
     """Ends the rows whose reply is over, by its text or its length; notes the lengths, in tokens, of the former."""
 
-    def __init__(self, tokenizer: Any, rows: list[_Row], prompt_length: int, settings: chat.ChatSettings) -> None:
+    def __init__(self, tokenizer: Any, rows: list[_Row], prompt_length: int) -> None:
         self._tokenizer = tokenizer
         self._rows = rows
         self._prompt_length = prompt_length
-        self._settings = settings
-        self._tail = chat.tail_tokens(settings)
+        self._tails = [chat.tail_tokens(row.settings) for row in rows]
         self.ends: list[int | None] = [None] * len(rows)
 
     def __call__(self, tokens: torch.LongTensor, scores: Any, **kwargs: Any) -> torch.Tensor:
         drawn = tokens.shape[1] - self._prompt_length
-        first = self._prompt_length + max(0, drawn - self._tail)
         for i, row in enumerate(self._rows):
-            if self.ends[i] is None and drawn <= row.room and (row.request.prefill or self._settings.stop):
+            if self.ends[i] is None and drawn <= row.room and (row.request.prefill or row.settings.stop):
+                first = self._prompt_length + max(0, drawn - self._tails[i])
                 tail = self._tokenizer.decode(tokens[i, first:], skip_special_tokens=True)
-                if chat.has_ended(tail, bool(row.request.prefill), self._settings):
+                if chat.has_ended(tail, bool(row.request.prefill), row.settings):
                     self.ends[i] = drawn
         over = [end is not None or drawn >= row.room for end, row in zip(self.ends, self._rows, strict=True)]
         return torch.tensor(over, device=tokens.device)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import struct
+from collections.abc import Iterable
 
 from eoh_esopt.sandbox import syscalls
 
@@ -52,6 +53,16 @@ _REFUSED: dict[str, tuple[int, int | None]] = {
     "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16), "removexattrat": (466, 466),
     "file_setattr": (469, 469), "truncate": (76, 45), "inotify_init": (253, None), "inotify_init1": (294, 26),
 }  # fmt: skip
+_REFUSED_TO_TOOLS = (
+    "io_uring_setup", "unshare", "setns", "pidfd_getfd", "ptrace", "process_vm_readv", "process_vm_writev",
+    "shmget", "semget", "msgget", "mq_open", "add_key", "request_key", "keyctl", "mount", "umount2", "pivot_root",
+    "chroot", "open_tree", "open_tree_attr", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr",
+    "bpf", "perf_event_open", "userfaultfd", "fanotify_init", "open_by_handle_at", "kexec_load", "kexec_file_load",
+    "reboot", "init_module", "finit_module", "delete_module", "swapon", "swapoff", "acct", "quotactl", "syslog",
+    "settimeofday", "clock_settime", "adjtimex", "clock_adjtime", "sethostname", "setdomainname", "iopl", "ioperm",
+)  # fmt: skip
+_UNCOUNTED: dict[str, tuple[int, int | None]] = {"memfd_create": (319, 279), "memfd_secret": (447, 447)}
+_CLONE_NEWUSER = 0x10000000
 _CLONE, _CLONE3 = (56, 220), (435, 435)
 _KILL_CALL, _TGKILL = (62, 129), (234, 131)
 _PRLIMIT64, _SCHED_SETAFFINITY = (302, 261), (203, 122)
@@ -89,20 +100,7 @@ def install(own_pid: int) -> None:
 def program(machine: str, own_pid: int) -> bytes:
     """The filter for a kind of machine, as an array of struct sock_filter."""
     column = 0 if machine == "x86_64" else 1
-    steps = [
-        _step(_LOAD, _ARCHITECTURE_AT),
-        _step(_IF_EQUAL, _ARCHITECTURE[machine], 1, 0),
-        _step(_RETURN, _KILL),
-        _step(_LOAD, _NUMBER_AT),
-    ]
-    if machine == "x86_64":
-        steps += [_step(_IF_AT_LEAST, _X32_BIT, 0, 1), _step(_RETURN, _EPERM)]
-    for numbers in _REFUSED.values():
-        number = numbers[column]
-        if number is not None:
-            steps += [_step(_IF_EQUAL, number, 0, 1), _step(_RETURN, _EPERM)]
-    # glibc falls back to clone, whose flags the filter can see.
-    steps += [_step(_IF_EQUAL, _CLONE3[column], 0, 1), _step(_RETURN, _ENOSYS)]
+    steps = _refusing(machine, _REFUSED.values())
     steps += _unless(_CLONE[column], [_step(_IF_BITS, _CLONE_THREAD, 1, 0)])
     for numbers in (_KILL_CALL, _TGKILL):
         steps += _unless(numbers[column], [_step(_IF_EQUAL, own_pid, 1, 0)])
@@ -113,6 +111,34 @@ def program(machine: str, own_pid: int) -> bytes:
     steps += _if(_IOCTL[column], _SECOND_ARGUMENT_AT, _HARMLESS_REQUESTS, refuse=False)
     steps.append(_step(_RETURN, _ALLOW))
     return b"".join(steps)
+
+
+def program_for_tools(machine: str) -> bytes:
+    """A filter for commands in namespaces: they make processes, but no namespaces, and no memory that nobody counts."""
+    column = 0 if machine == "x86_64" else 1
+    steps = _refusing(machine, [*map(_REFUSED.__getitem__, _REFUSED_TO_TOOLS), *_UNCOUNTED.values()])
+    body = [_step(_LOAD, _FIRST_ARGUMENT_AT), _step(_IF_BITS, _CLONE_NEWUSER, 0, 1), _step(_RETURN, _EPERM)]
+    steps += [_step(_IF_EQUAL, _CLONE[column], 0, len(body)), *body, _step(_RETURN, _ALLOW)]
+    return b"".join(steps)
+
+
+def _refusing(machine: str, calls: Iterable[tuple[int, int | None]]) -> list[bytes]:
+    """The beginning of a filter: of other machines' calls, of some calls, and of clone3."""
+    column = 0 if machine == "x86_64" else 1
+    steps = [
+        _step(_LOAD, _ARCHITECTURE_AT),
+        _step(_IF_EQUAL, _ARCHITECTURE[machine], 1, 0),
+        _step(_RETURN, _KILL),
+        _step(_LOAD, _NUMBER_AT),
+    ]
+    if machine == "x86_64":
+        steps += [_step(_IF_AT_LEAST, _X32_BIT, 0, 1), _step(_RETURN, _EPERM)]
+    for numbers in calls:
+        number = numbers[column]
+        if number is not None:
+            steps += [_step(_IF_EQUAL, number, 0, 1), _step(_RETURN, _EPERM)]
+    # glibc falls back to clone, whose flags the filter can see.
+    return [*steps, _step(_IF_EQUAL, _CLONE3[column], 0, 1), _step(_RETURN, _ENOSYS)]
 
 
 def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:

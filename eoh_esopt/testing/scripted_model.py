@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eoh_esopt.models import chat
 from eoh_esopt.models.protocol import Reply, Request
 from operators.records import Direction, Update
 
@@ -20,7 +21,7 @@ Writer = Callable[[Request, int], str]
 
 def by_weight(request: Request, number: int) -> str:
     """A valid program for a function of two numbers, in the form that hosts ask for: another number, another one."""
-    name = re.findall(r"def (\w+)\(|function named (\w+)\.", request.prompt)[-1]
+    name = re.findall(r"def (\w+)\(|function named (\w+)\.", chat.words(request.prompt))[-1]
     return (
         f"{{Weigh the second by {number % 997}.}}\n```python\nimport numpy as np\n"
         f"def {name[0] or name[1]}(first, second):\n    return first + {number % 997} * second\n```\n"
@@ -48,8 +49,7 @@ class ScriptedModel:
     def generate(self, requests: Sequence[Request]) -> list[Reply]:
         self.requests += requests
         self.batch_sizes.append(len(requests))
-        texts = [self._write(request, self._number(request)) for request in requests]
-        return [Reply(text, len(one.prompt), len(text), False) for one, text in zip(requests, texts, strict=True)]
+        return [self._reply(request) for request in requests]
 
     def probe(self, prompt: str, direction: Direction | None) -> NDArray[np.float32]:
         return np.array([0.0 if direction is None else direction.seed % 1000 + 1], dtype=np.float32)
@@ -71,6 +71,10 @@ class ScriptedModel:
 
     def describe(self) -> dict[str, Any]:
         return {"model": "scripted", "dtype": "float32"}
+
+    def _reply(self, request: Request) -> Reply:
+        text = chat.finished(self._write(request, self._number(request)), False, chat.PLAIN.until(request.stop))
+        return Reply(text, len(chat.words(request.prompt)), len(text), False)
 
     def _number(self, request: Request) -> int:
         place = repr((request.prompt, request.seed, request.direction, self.checksum()))

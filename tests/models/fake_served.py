@@ -10,13 +10,15 @@ import contextlib
 import hashlib
 import json
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
 from fake_engine import FakeEngine
 
 from eoh_esopt.models.vllm.control import Control
 from eoh_esopt.models.vllm.routes import Gate
+from eoh_esopt.models.vllm.together import Together
+from eoh_esopt.models.vllm.wire import REQUEST
 
 KEY = "the-key"
 FACTS: dict[str, Any] = {
@@ -27,6 +29,40 @@ FACTS: dict[str, Any] = {
     "context": 200,
     "ends": [0],
 }
+
+
+class FakeQueue:
+    """A queue of requests, by name.
+
+    Attributes:
+        begun: for each time that it was let go on, the names that were there.
+    """
+
+    def __init__(self) -> None:
+        self._there: list[str] = []
+        self._goes = asyncio.Event()
+        self._goes.set()
+        self.begun: list[list[str]] = []
+
+    async def hold(self) -> None:
+        self._goes.clear()
+
+    async def begin(self) -> None:
+        self.begun.append(list(self._there))
+        self._goes.set()
+
+    def waiting(self, batch: str) -> int:
+        return sum(batch in name for name in self._there)
+
+    @contextlib.asynccontextmanager
+    async def holds(self, name: str) -> AsyncIterator[None]:
+        """A request from its arrival to its end."""
+        self._there.append(name)
+        try:
+            await self._goes.wait()
+            yield
+        finally:
+            self._there.remove(name)
 
 
 class FakeServed:
@@ -42,6 +78,8 @@ class FakeServed:
         before: called with the path before each request; may kill the server or raise OSError to break the connection.
         after: the same after each request, before it is answered.
         calls: the paths that were asked for.
+        asked: what replies were asked for.
+        rendered: the prompts that were turned into tokens.
     """
 
     def __init__(self, facts: Mapping[str, Any] | None = None, *, base: str = "", lease_s: float = 30.0) -> None:
@@ -50,6 +88,8 @@ class FakeServed:
         self.before: Callable[[str], object] = lambda path: None
         self.after: Callable[[str], object] = lambda path: None
         self.calls: list[str] = []
+        self.asked: list[Mapping[str, Any]] = []
+        self.rendered: list[Any] = []
         self.port = 0
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -66,7 +106,9 @@ class FakeServed:
         """Begin anew, with the base weights and another boot id, at the same address."""
         self.engine = _Engine(self.base)
         self.control = Control(self.engine, self.facts, lease_s=self.lease_s)
-        self._gate = Gate(self._app, control=self.control, key=KEY, render=_render)
+        self.queue = FakeQueue()
+        together = Together(self.queue)
+        self._gate = Gate(self._app, control=self.control, key=KEY, render=self._render, together=together)
         self._call(self._listen())
 
     def die(self) -> None:
@@ -142,10 +184,10 @@ class FakeServed:
         await writer.drain()
 
     async def _app(self, scope: Any, receive: Any, send: Any) -> None:
-        if self.delay_s:
-            await asyncio.sleep(self.delay_s)
         status, answer = 200, {}
         if scope["path"] == "/v1/completions":
+            async with self.queue.holds(dict(scope["headers"]).get(REQUEST.encode(), b"").decode()):
+                await asyncio.sleep(self.delay_s)
             answer = self._completion(json.loads((await receive())["body"]))
         elif scope["path"] != "/health":
             status, answer = 404, {"error": {"message": "no such path", "code": 404}}
@@ -153,6 +195,7 @@ class FakeServed:
         await send({"type": "http.response.body", "body": json.dumps(answer).encode()})
 
     def _completion(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        self.asked.append(asked)
         drawn = _hashed(self.engine.live, asked["prompt"], asked.get("seed"), asked.get("temperature"))
         choice: dict[str, Any] = {"text": f" {drawn[:8]}\nmore", "finish_reason": "stop"}
         if asked.get("prompt_logprobs") is not None:
@@ -164,6 +207,10 @@ class FakeServed:
         usage = {"prompt_tokens": len(asked["prompt"]), "completion_tokens": min(8, asked["max_tokens"])}
         return {"choices": [choice], "usage": usage}
 
+    def _render(self, turns: Any, settings: Any) -> list[tuple[list[int], str]]:
+        self.rendered += [prompt for prompt, _ in turns]
+        return [([ord(character) for character in f"<{prompt}>{prefill}"], "") for prompt, prefill in turns]
+
 
 class _Engine(FakeEngine):
     def __init__(self, base: str) -> None:
@@ -172,10 +219,6 @@ class _Engine(FakeEngine):
 
     async def checksum(self) -> str:
         return _hashed(self._base, await super().checksum())
-
-
-def _render(turns: Any, settings: Any) -> list[list[int]]:
-    return [([ord(character) for character in f"<{prompt}>{prefill}"], "") for prompt, prefill in turns]
 
 
 def _hashed(*values: Any) -> str:

@@ -5,22 +5,28 @@ from __future__ import annotations
 import json
 import multiprocessing
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_server import FakeServer, fails, says
 
+from eoh_esopt.engine import backend
+from eoh_esopt.engine.config import RunConfig
 from eoh_esopt.models import endpoint_retries
 from eoh_esopt.models.cassette import Cassette, CassetteModel
+from eoh_esopt.models.chat import PLAIN, ChatSettings
 from eoh_esopt.models.endpoint import API_KEY, PartialReplies
 from eoh_esopt.models.openai_model import OpenAIModel
-from eoh_esopt.models.protocol import Reply, Request, Sampling
+from eoh_esopt.models.protocol import Reply, Request, Sampling, Turn
 from operators.errors import UserError
 from operators.records import Direction, Update
 
 KEY = "sk-verysecret123"
 UPDATE = Update(0, (1, 2), (0.5, 1.0), (-1.0, 1.0), 0.1, 0.01)
+OLD_KEY = "33b897c2d8e6faf9851cd791e89a97aee6fb872272301c13e35eba246f4731c1"
+"""Of the first request below, as releases without conversations wrote it."""
 
 
 @pytest.fixture(autouse=True)
@@ -85,6 +91,9 @@ OTHER: dict[str, Other] = {
     "prefill": lambda path: (recorder(path, None), Request("prompt 0", "def", 0)),
     "seed": lambda path: (recorder(path, None), Request("prompt 0", "", 1)),
     "direction": lambda path: (recorder(path, None), Request("prompt 0", "", 0, Direction(1, 0.1))),
+    "conversation": lambda path: (recorder(path, None), Request((Turn("user", "prompt 0"),), "", 0)),
+    "stop": lambda path: (recorder(path, None), Request("prompt 0", "", 0, stop=("/",))),
+    "limit": lambda path: (recorder(path, None), Request("prompt 0", "", 0, new_tokens=3)),
     "model": lambda path: (recorder(path, None, name="large"), requests()[0]),
     "temperature": lambda path: (recorder(path, None, temperature=0.9), requests()[0]),
 }
@@ -239,3 +248,35 @@ def test_two_runs_may_record_into_one_file(tmp_path: Path) -> None:
         one.join(60)
     assert [one.exitcode for one in others] == [0, 0]
     assert len(Cassette(path, recording=False)) == 60
+
+
+def test_conversations_are_played_back_by_turns_and_stop_strings(tmp_path: Path) -> None:
+    """Else a recorded training cannot be repeated, or one turn is answered with the reply to another."""
+    talk = (Turn("system", "Be short."), Turn("user", "a"), Turn("assistant", "b"), Turn("user", "c"))
+    asked = [Request(talk, "", 1), Request(talk, "", 1, stop=("/",)), Request(talk[:2], "", 1), Request("c", "", 1)]
+    path = tmp_path / "talk.jsonl"
+    with FakeServer(says()) as server:
+        written = recorder(path, server).generate(asked)
+    assert recorder(path, None).generate(asked) == written
+    assert len(path.read_text().splitlines()) == 4
+    assert [reply.text for reply in written[:2]] == ["c/1", "c"]
+
+
+def test_keys_are_those_of_earlier_releases(recorded: Path) -> None:
+    """Else every cassette that was ever recorded is worth nothing."""
+    assert json.loads(recorded.read_text().splitlines()[0])["key"] == OLD_KEY
+
+
+def test_settings_that_change_nothing_leave_keys_alone() -> None:
+    """The same, for settings that earlier releases did not have."""
+    config = RunConfig("tsp_construct", "m", method="sample")
+    penalised = replace(config, sampling=Sampling(presence_penalty=1.5))
+    before = {"temperature": 0.8, "top_p": 0.95, "top_k": 50, "max_new_tokens": 512}
+    assert backend._deciding(config, PLAIN) == {
+        "scope": "full",
+        "restore": "exact",
+        "dtype": "auto",
+        "sampling": before,
+    }
+    assert backend._deciding(penalised, PLAIN)["sampling"] == {**before, "presence_penalty": 1.5}
+    assert backend._deciding(config, ChatSettings(thinking=True))["chat"]["thinking"] is True

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from families import FAMILIES, QWEN_25, QWEN_35, tiny_tokenizer
+from hypothesis import given
+from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
 from eoh_esopt.models import cache, chat
 from eoh_esopt.models.chat import ChatSettings
+from eoh_esopt.models.protocol import Turn
 from operators.errors import UserError
 
 
@@ -232,3 +236,68 @@ def test_the_tail_shows_an_end_as_soon_as_the_whole_text_does(small_model: Path)
             for end in range(len(tokens))
         ]
         assert (whole.index(True) if True in whole else None) == (tails.index(True) if True in tails else None)
+
+
+SYSTEM, ASKED = Turn("system", "Be short."), Turn("user", "Write f.")
+TALK = (ASKED, Turn("assistant", "def f(): ..."), Turn("user", "Shorter."))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_conversation_has_all_its_turns_in_their_order(family: str) -> None:
+    """An agent would not know what it did before."""
+    tokenizer = tiny_tokenizer(family)
+    text = chat.render(tokenizer, (SYSTEM, *TALK), "")
+    places = [text.index(words) for words in ("Be short.", "Write f.", "def f(): ...", "Shorter.")]
+    assert places == sorted(places)
+    assert text.endswith(chat.render(tokenizer, "Shorter.", "").partition("Shorter.")[2])
+    assert chat.render(tokenizer, (ASKED,), "") == chat.render(tokenizer, "Write f.", "")
+    assert chat.render(tokenizer, (SYSTEM, ASKED), "") == chat.render(
+        tokenizer, "Write f.", "", ChatSettings("Be short.")
+    )
+
+
+@pytest.mark.parametrize("start", NO_SYSTEM.values(), ids=NO_SYSTEM)
+def test_a_system_turn_goes_into_the_first_users_where_there_is_no_system_role(start: str) -> None:
+    """The rules of the environment would be left out without a word, or end the training."""
+    tokenizer = with_template(start + QWEN_25.partition("{%- endif %}")[2])
+    text = chat.render(tokenizer, (SYSTEM, *TALK), "")
+    assert text.startswith("<|im_start|>user\nBe short.\n\nWrite f.<|im_end|>\n<|im_start|>assistant\ndef f(): ...")
+    assert text.count("Be short.") == 1
+
+
+def test_a_system_turn_of_the_prompts_own_goes_over_the_settings() -> None:
+    """A model would be told two things, or the wrong one."""
+    assert chat.messages((SYSTEM, ASKED), "Be long.") == chat.messages((ASKED,), "Be short.")
+
+
+@pytest.mark.parametrize("roles", ["", "s", "a", "ua", "au", "usu", "ssu", "sau", "utu"])
+def test_conversations_that_nobody_could_answer_are_refused(roles: str) -> None:
+    """The model would go on with its own last words, or the template's error would end the training."""
+    names = {"s": "system", "u": "user", "a": "assistant", "t": "tool"}
+    with pytest.raises(UserError, match=r"first and the last are the user's.*Mend the adapter's prompt"):
+        chat.messages(tuple(Turn(names[role], "x") for role in roles))
+
+
+@given(st.lists(st.text(), max_size=4), st.booleans())
+def test_a_prompt_survives_its_json(texts: list[str], system: bool) -> None:
+    """A server would answer another conversation than the one that it was sent."""
+    pairs = [turn for text in texts for turn in (Turn("assistant", text), Turn("user", text))]
+    prompt = (*((SYSTEM,) if system else ()), ASKED, *pairs)
+    assert chat.from_json(json.loads(json.dumps(chat.as_json(prompt)))) == prompt
+    assert chat.from_json(chat.as_json("Write f.")) == "Write f."
+
+
+@pytest.mark.parametrize("value", [None, 3, [3], [{"role": "user"}], [{"role": "user", "content": None}], [[]]])
+def test_what_is_no_prompt_is_refused(value: object) -> None:
+    """A server would answer the text of a data structure."""
+    with pytest.raises((KeyError, TypeError)):
+        chat.from_json(value)
+
+
+def test_stop_strings_of_a_request_stand_beside_those_of_the_model() -> None:
+    """One of them would be written on beyond."""
+    settings = ChatSettings("Be short.", stop=("END",))
+    assert settings.until(("\n",)) == ChatSettings("Be short.", stop=("END", "\n"))
+    assert settings.until(()) is settings
+    with pytest.raises(UserError, match="stop string is empty"):
+        settings.until(("",))

@@ -26,10 +26,11 @@ from fake_server import (
     sends,
 )
 
-from eoh_esopt.models import endpoint_retries
+from eoh_esopt.models import chat, endpoint_retries
+from eoh_esopt.models.chat import ChatSettings
 from eoh_esopt.models.endpoint import API_KEY, PartialReplies
 from eoh_esopt.models.openai_model import LONGEST_TEXT, OpenAIModel
-from eoh_esopt.models.protocol import Reply, Request, Sampling
+from eoh_esopt.models.protocol import Reply, Request, Sampling, Turn
 from operators.errors import UserError
 from operators.records import Direction, Update
 
@@ -46,10 +47,11 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def model_of(
-    server: FakeServer | str, timeout_s: float = 20.0, max_batch: int = 64, name: str = "small"
+    server: FakeServer | str, timeout_s: float = 20.0, max_batch: int = 64, name: str = "small", **options: Any
 ) -> OpenAIModel:
     url = server if isinstance(server, str) else server.url
-    return OpenAIModel(name, url, sampling=Sampling(), timeout_s=timeout_s, max_batch=max_batch)
+    options = {"sampling": Sampling(), **options}
+    return OpenAIModel(name, url, timeout_s=timeout_s, max_batch=max_batch, **options)
 
 
 def requests(count: int = 1) -> list[Request]:
@@ -324,3 +326,36 @@ def test_weights_elsewhere_cannot_be_moved(tmp_path: Path) -> None:
 def test_the_echo_shows_the_prompt() -> None:
     """Else the tests above compare nothing with nothing."""
     assert echo({"messages": [{"content": "p"}], "seed": 3}) == "p/3"
+
+
+def test_conversations_stop_strings_and_penalties_are_sent() -> None:
+    """Else an agent behind an endpoint plays without its rules, its memory or its sampling, and without a word."""
+    talk = (Turn("system", "Be short."), Turn("user", "a"), Turn("assistant", "b"), Turn("user", "c"))
+    sampling = Sampling(presence_penalty=1.5)
+    with FakeServer(says()) as server:
+        model = model_of(server, sampling=sampling, settings=ChatSettings("Unused.", thinking=True, stop=("END",)))
+        replies = model.generate([Request(talk, "", 7, stop=("/",)), Request("d", "", 7)])
+        sent, plain = sorted((one.body for one in server.asked), key=lambda body: -len(body["messages"]))
+    assert sent["messages"] == chat.messages(talk)
+    assert (sent["stop"], plain["stop"]) == (["END", "/"], ["END"])
+    assert plain["messages"] == chat.messages("d", "Unused.")
+    assert sent["presence_penalty"] == 1.5
+    assert sent["chat_template_kwargs"] == {"enable_thinking": True}
+    assert [reply.text for reply in replies] == ["c", "d/7"], "cut here too, for servers that write on"
+
+
+def test_what_is_not_asked_for_is_not_sent() -> None:
+    """Else servers that know none of it refuse what they took before."""
+    with FakeServer(says()) as server:
+        model_of(server).generate(requests(1))
+        [asked] = server.asked
+    assert not {"stop", "presence_penalty", "chat_template_kwargs"} & asked.body.keys()
+
+
+def test_a_server_that_refuses_stop_strings_is_cut_after() -> None:
+    """Else the text after an action counts as part of it."""
+    with FakeServer(refuses("stop")) as server:
+        model = model_of(server)
+        [reply] = model.generate([Request("a/b", "", 7, stop=("/",))])
+    assert reply.text == "a"
+    assert model.refused == ["stop"]

@@ -77,6 +77,8 @@ def test_the_key_opens_and_seeds_keep_their_64_bits(server: FakeServed) -> None:
         ("/eoh/perturb", None, 405, "unknown"),
         ("/eoh/render", b'{"turns": [["a"]]}', 400, "invalid"),
         ("/eoh/render", b"{}", 400, "invalid"),
+        ("/eoh/render", b'{"turns": [[3, ""]]}', 400, "invalid"),
+        ("/eoh/render", b'{"turns": [[[{"role": "user"}], ""]]}', 400, "invalid"),
     ],
 )
 def test_broken_requests_get_an_answer_that_says_so(

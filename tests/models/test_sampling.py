@@ -131,9 +131,61 @@ def test_numbers_at_the_ends_draw_possible_tokens() -> None:
         {"top_p": 1.1},
         {"top_k": 0},
         {"max_new_tokens": 0},
+        {"presence_penalty": 2.1},
+        {"presence_penalty": float("nan")},
     ],
 )
 def test_settings_out_of_range_are_refused(settings: dict[str, float]) -> None:
     """A wrong setting must be named before a model is loaded."""
     with pytest.raises(UserError, match="must"):
         Sampling(**settings)  # type: ignore[arg-type]
+
+
+PENALTY = 1.5
+HIGH = torch.tensor([[2.0, 1.9, 1.0, 0.6]])
+
+
+def penalised(reply: list[int], sampling: Sampling, number: float = 0.0) -> int:
+    """The token drawn at a number after a prompt that holds every token, and after a reply."""
+    tokens = torch.tensor([[0, 1, 2, 3, *reply]])
+    sampler = RowSampler(sampling, [0], 4)
+    sampler._numbers.fill_(number)
+    return int(sampler(tokens, HIGH).argmax())
+
+
+def test_a_penalty_falls_once_on_the_tokens_of_the_reply() -> None:
+    """A penalty on the prompt's words would forbid what the task asks for; one for every time would be another one."""
+    greedy = Sampling(0, 1.0, 4, presence_penalty=PENALTY)
+    assert penalised([], greedy) == 0
+    assert penalised([0], greedy) == 1
+    assert penalised([0, 1], greedy) == 2
+    assert penalised([0, 1, 2], greedy) == 3
+    assert penalised([0, 0, 0, 1, 1, 2, 2, 3], greedy) == 0, "all have lost the same, however often they stand there"
+    assert penalised([0], Sampling(0, 1.0, 4, presence_penalty=-PENALTY)) == 0
+
+
+def test_a_penalty_comes_before_the_temperature_and_the_cuts() -> None:
+    """In another order the share of a token, or whether it is possible at all, would not be vLLM's."""
+    cut = Sampling(1.0, 1.0, 2, presence_penalty=PENALTY)
+    assert {penalised([0], cut, number) for number in (0.0, 0.9999)} == {1, 2}, "top-k keeps two others"
+    half = Sampling(0.5, 1.0, 4, presence_penalty=PENALTY)
+    shares = torch.softmax((HIGH[0] - torch.tensor([PENALTY, 0, 0, 0])) / 0.5, dim=0)
+    order = [1, 2, 3, 0]
+    edges = torch.cumsum(shares[order], dim=0)
+    for place, edge in enumerate(edges[:-1].tolist()):
+        assert penalised([0], half, edge - 1e-4) == order[place]
+        assert penalised([0], half, edge + 1e-4) == order[place + 1]
+
+
+def test_rows_have_penalties_of_their_own() -> None:
+    """A reply would avoid the words of its neighbours in the batch."""
+    sampler = RowSampler(Sampling(0, presence_penalty=PENALTY), [0, 1], 1)
+    decided = sampler(torch.tensor([[3, 0], [3, 1]]), HIGH.repeat(2, 1))
+    assert decided.argmax(dim=1).tolist() == [1, 0]
+
+
+def test_without_a_penalty_nothing_is_taken_from_the_logits() -> None:
+    """Runs that were made before there were penalties could not be repeated bit by bit."""
+    scores = torch.randn(40, 30, generator=torch.Generator().manual_seed(5))
+    sampler = RowSampler(Sampling(), list(range(40)), 3)
+    assert sampler._penalised(scores, torch.zeros(40, 7, dtype=torch.long)) is scores

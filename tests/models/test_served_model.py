@@ -11,7 +11,8 @@ from fake_served import KEY, FakeServed
 from served_cases import DIRECTIONS, Servers, an_update, impatient, opened, requests, servers
 
 from eoh_esopt.models import served_fleet
-from eoh_esopt.models.protocol import Reply, Request
+from eoh_esopt.models.chat import ChatSettings
+from eoh_esopt.models.protocol import Reply, Request, Sampling, Turn
 from eoh_esopt.models.selftest import self_test
 from eoh_esopt.models.vllm import wire
 from eoh_esopt.models.vllm.wire import API_KEY, server_urls
@@ -164,3 +165,15 @@ def test_what_is_no_address_is_refused(given: str) -> None:
     """The run would begin, and fail with an error of the HTTP library."""
     with pytest.raises(UserError, match="--servers"):
         server_urls(given)
+
+
+def test_conversations_and_stop_strings_reach_the_server(servers: Servers) -> None:
+    """An agent on servers would play without its rules or write on beyond its action."""
+    talk = (Turn("system", "Be short."), Turn("user", "a"), Turn("assistant", "b"), Turn("user", "c"))
+    settings, sampling = ChatSettings(stop=("END",)), Sampling(presence_penalty=1.5, max_new_tokens=20)
+    with opened(servers[0], settings=settings, sampling=sampling) as model:
+        whole, cut = model.generate([Request(talk, "", 1), Request(talk, "", 1, stop=("\n",))])
+    assert servers[0].rendered == [talk], "one conversation is rendered once"
+    assert [asked["stop"] for asked in servers[0].asked] == [["END"], ["END", "\n"]]
+    assert {asked["presence_penalty"] for asked in servers[0].asked} == {1.5}
+    assert cut.text == whole.text.partition("\n")[0] != whole.text

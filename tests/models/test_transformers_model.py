@@ -17,7 +17,7 @@ from tiny_models import an_update
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from eoh_esopt.models import chat
-from eoh_esopt.models.protocol import Request, Sampling
+from eoh_esopt.models.protocol import Request, Sampling, Turn
 from eoh_esopt.models.scopes import SCOPES
 from eoh_esopt.models.selftest import self_test
 from eoh_esopt.models.transformers_model import TransformersModel
@@ -255,3 +255,45 @@ def replace_file(source: Path, folder: Path, name: str, content: object) -> None
         if path.name != name:
             (folder / path.name).symlink_to(path)
     (folder / name).write_text(json.dumps(content))
+
+
+TALK = (Turn("system", "You count."), Turn("user", "Count to nine in digits, with commas."))
+
+
+def test_rows_end_at_their_own_stop_strings(small_model: Path) -> None:
+    """An action would be followed by what the model makes up about its effect, or another row be cut for it."""
+    model = opened(small_model, limit=24)
+    free, cut, long, never = model.generate(
+        [
+            Request(TALK, "", 3),
+            Request(TALK, "", 3, stop=("4",)),
+            Request(TALK, "", 3, stop=("a string that is longer than the tail of a begun reply", "4")),
+            Request(TALK, "", 3, stop=("#",)),
+        ]
+    )
+    assert "4" in free.text
+    assert cut.text == long.text == free.text.partition("4")[0]
+    assert not cut.truncated
+    assert 0 < cut.new_tokens < free.new_tokens
+    assert never == free
+
+
+def test_a_conversation_is_what_the_template_writes_of_it(small_model: Path, tokenizer: Any) -> None:
+    """The model would answer its first turn again and again."""
+    model = opened(small_model)
+    talk = (*TALK, Turn("assistant", "1, 2"), Turn("user", "Go on."))
+    [reply] = model.generate([Request(talk, "", 1)])
+    messages = [{"role": turn.role, "content": turn.text} for turn in talk]
+    assert reply.prompt_tokens == len(tokenizer.apply_chat_template(messages, add_generation_prompt=True)["input_ids"])
+    assert model.generate([Request(TALK, "", 1)])[0].text != reply.text
+
+
+def test_a_high_penalty_keeps_a_reply_from_repeating_itself(small_model: Path) -> None:
+    """The published sampling would draw as if there were no penalty."""
+    asked = [Request("Write the word yes ten times.", "yes yes", 1)]
+    found = {}
+    for penalty in (0.0, 2.0):
+        sampling = Sampling(temperature=0, max_new_tokens=LIMIT, presence_penalty=penalty)
+        [reply] = TransformersModel(small_model, scope=SCOPES["norms"], sampling=sampling).generate(asked)
+        found[penalty] = len(set(reply.text.split()))
+    assert found[2.0] > found[0.0]

@@ -17,7 +17,7 @@ _ATTEMPTS, _PAUSE_S = 100, 0.05
 
 
 class ServerEngine:
-    """An `Engine` of the control over vLLM's asynchronous engine.
+    """An `Engine` of the control, and a `Queue` of its batches, over vLLM's asynchronous engine.
 
     Args:
         llm: vLLM's engine client, whose workers have `EsServerExtension`.
@@ -80,6 +80,19 @@ class ServerEngine:
         """See `Engine`."""
         async with self._dumped() as (assembly, dumped):
             await asyncio.to_thread(assembly.save, dumped, folder, float32=float32)
+
+    async def hold(self) -> None:
+        """See `Queue`. The prefix cache is emptied, unless something still uses it: see `VllmModel`."""
+        await self._llm.pause_generation(mode="keep", clear_cache=False)
+        await self._llm.reset_prefix_cache()
+
+    async def begin(self) -> None:
+        """See `Queue`."""
+        await self._llm.resume_generation()
+
+    def waiting(self, batch: str) -> int:
+        """See `Queue`. vLLM's names for requests hold ours."""
+        return sum(batch in name for name in self._llm.output_processor.request_states)
 
     @asynccontextmanager
     async def _dumped(self) -> AsyncIterator[tuple[Assembly, Path]]:

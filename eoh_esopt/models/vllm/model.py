@@ -47,6 +47,7 @@ class VllmModel:
         tensor_parallel: over how many devices each layer is split.
         eager: no CUDA graphs; always so on a CPU, and where replies carry gains of their own.
         rank: of low-rank noise, for which every reply of a batch has an adapter; None for full noise.
+        settings: how conversations are held.
 
     Raises:
         UserError: vLLM is not installed, or cannot serve the model with movable weights.
@@ -64,13 +65,15 @@ class VllmModel:
         tensor_parallel: int = 1,
         eager: bool = False,
         rank: int | None = None,
+        settings: chat.ChatSettings = chat.PLAIN,
     ) -> None:
         self._folder, self._sampling, self._max_batch = folder, sampling, max_batch
+        self._settings = settings
         self._scope = get_scope(scope, rank)
         self._adapters = 0
         self._llm = _engine(folder, self._scope, dtype, max_batch, max_model_len, tensor_parallel, eager)
         self._tokenizer = self._llm.get_tokenizer()
-        chat.check_chat_template(self._tokenizer, str(folder))
+        chat.check_chat_template(self._tokenizer, str(folder), settings)
         self._context = int(self._llm.llm_engine.model_config.max_model_len)
         self._ends = chat.end_tokens(self._tokenizer, None)
         facts = self._llm.collective_rpc("es_open", args=(str(folder), scope, "exact", rank))
@@ -98,9 +101,12 @@ class VllmModel:
 
     def generate(self, requests: Sequence[Request]) -> list[Reply]:
         """The replies to one batch. The weights are restored whatever happens."""
-        texts = [chat.render(self._tokenizer, request.prompt, request.prefill) for request in requests]
+        texts = [chat.render(self._tokenizer, one.prompt, one.prefill, self._settings) for one in requests]
         prompts = chat.encode(self._tokenizer, texts)
-        rooms = [chat.room(len(prompt), self._context, self._sampling.max_new_tokens) for prompt in prompts]
+        rooms = [
+            chat.room(len(prompt), self._context, request.limit(self._sampling.max_new_tokens))
+            for request, prompt in zip(requests, prompts, strict=True)
+        ]
         fits = [index for index, room in enumerate(rooms) if room]
         outputs: dict[int, Any] = {}
         if fits:
@@ -110,7 +116,7 @@ class VllmModel:
             )
             outputs = dict(zip(fits, written, strict=True))
         return [
-            _reply(request, len(prompts[index]), outputs.get(index), chat.opening(texts[index]))
+            self._reply(request, len(prompts[index]), outputs.get(index), chat.opening(texts[index]))
             for index, request in enumerate(requests)
         ]
 
@@ -119,7 +125,7 @@ class VllmModel:
         from vllm import SamplingParams
 
         params = SamplingParams(max_tokens=1, temperature=0.0, prompt_logprobs=0)
-        [tokens] = chat.encode(self._tokenizer, [chat.render(self._tokenizer, prompt, "")])
+        [tokens] = chat.encode(self._tokenizer, [chat.render(self._tokenizer, prompt, "", self._settings)])
         [output] = self._outputs([tokens], [params], [direction])
         tokens = output.prompt_token_ids
         values = [entry[token].logprob for token, entry in zip(tokens[1:], output.prompt_logprobs[1:], strict=True)]
@@ -173,11 +179,20 @@ class VllmModel:
             temperature=self._sampling.temperature,
             top_p=self._sampling.top_p,
             top_k=self._sampling.top_k,
+            presence_penalty=self._sampling.presence_penalty,
             max_tokens=room,
             seed=request.seed & SEED_MASK,
-            stop=list(FUNCTION_ENDS) if request.prefill else None,
+            stop=[*self._settings.until(request.stop).stop, *(FUNCTION_ENDS if request.prefill else ())],
             stop_token_ids=self._ends,
         )
+
+    def _reply(self, request: Request, prompt_tokens: int, output: Any, opening: str) -> Reply:
+        if output is None:
+            return Reply(request.prefill, prompt_tokens, 0, truncated=True)
+        [completion] = output.outputs
+        text = chat.finished(completion.text, bool(request.prefill), self._settings.until(request.stop))
+        truncated = completion.finish_reason == "length"
+        return Reply(request.prefill + opening + text, prompt_tokens, len(completion.token_ids), truncated=truncated)
 
     def _kind(self, direction: Direction | None) -> object:
         """The same for directions whose requests can share a batch."""
@@ -291,14 +306,6 @@ class VllmModel:
             self._assembly.prepare(folder)
             self._llm.collective_rpc("es_dump", args=(name,))
             yield folder
-
-
-def _reply(request: Request, prompt_tokens: int, output: Any, opening: str) -> Reply:
-    if output is None:
-        return Reply(request.prefill, prompt_tokens, 0, truncated=True)
-    [completion] = output.outputs
-    text = request.prefill + opening + chat.finished(completion.text, bool(request.prefill))
-    return Reply(text, prompt_tokens, len(completion.token_ids), truncated=completion.finish_reason == "length")
 
 
 def _engine(

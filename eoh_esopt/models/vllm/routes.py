@@ -10,19 +10,22 @@ import hashlib
 import json
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from contextlib import AsyncExitStack
 from typing import Any
 
-from eoh_esopt.models.chat import ChatSettings
+from eoh_esopt.models.chat import ChatSettings, from_json
+from eoh_esopt.models.protocol import Prompt
 from eoh_esopt.models.vllm.arguments import ARGUMENTS, Refusal
 from eoh_esopt.models.vllm.control import Control
-from eoh_esopt.models.vllm.wire import EXPECT, PREFIX, SESSION, TOKEN
+from eoh_esopt.models.vllm.together import Together, read_place
+from eoh_esopt.models.vllm.wire import BATCH, EXPECT, PREFIX, SESSION, TOKEN
 from operators.errors import UserError
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
-Render = Callable[[Sequence[tuple[str, str]], ChatSettings], list[tuple[list[int], str]]]
+Render = Callable[[Sequence[tuple[Prompt, str]], ChatSettings], list[tuple[list[int], str]]]
 """(Prompt, beginning of the reply) pairs as conversations: their tokens, and the tag that has begun a thought."""
 
 LONGEST_BODY = 64 << 20
@@ -39,10 +42,11 @@ class Gate:
         control: of the weights.
         key: that every request needs as `Authorization: Bearer KEY`.
         render: turns prompts into tokens.
+        together: lets the requests of a batch begin together.
     """
 
-    def __init__(self, app: App, *, control: Control, key: str, render: Render) -> None:
-        self._app, self._control, self._render = app, control, render
+    def __init__(self, app: App, *, control: Control, key: str, render: Render, together: Together) -> None:
+        self._app, self._control, self._render, self._together = app, control, render, together
         self._key = hashlib.sha256(key.encode()).digest()
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -77,7 +81,12 @@ class Gate:
         self, headers: Mapping[str, str], scope: MutableMapping[str, Any], receive: Receive, send: Send
     ) -> None:
         """Let the application write a reply."""
-        async with self._control.writing(session=headers.get(SESSION), expect=headers.get(EXPECT)):
+        async with AsyncExitStack() as around:
+            await around.enter_async_context(
+                self._control.writing(session=headers.get(SESSION), expect=headers.get(EXPECT))
+            )
+            if BATCH in headers:
+                await around.enter_async_context(self._together.admitted(read_place(headers[BATCH])))
             await self._app(scope, receive, send)
 
     async def _answer(self, method: str, name: str, headers: Mapping[str, str], receive: Receive) -> dict[str, Any]:
@@ -95,7 +104,7 @@ class Gate:
 
     async def _rendered(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         try:
-            turns = [(str(prompt), str(prefill)) for prompt, prefill in fields["turns"]]
+            turns = [(from_json(prompt), str(prefill)) for prompt, prefill in fields["turns"]]
             settings = ChatSettings(system=str(fields.get("system", "")), thinking=bool(fields.get("thinking", False)))
             rendered = await asyncio.to_thread(self._render, turns, settings)
             return {"turns": [{"tokens": tokens, "opening": opening} for tokens, opening in rendered]}

@@ -17,9 +17,11 @@ from typing import Any
 from eoh_esopt.models import chat
 from eoh_esopt.models.fetch import resolve
 from eoh_esopt.models.progress import console_progress
+from eoh_esopt.models.protocol import Prompt
 from eoh_esopt.models.vllm.control import Control
 from eoh_esopt.models.vllm.reaper import leave_nothing_behind
 from eoh_esopt.models.vllm.routes import Gate
+from eoh_esopt.models.vllm.together import Together
 from eoh_esopt.models.vllm.wire import API_KEY, checked_key, is_loopback, key_file
 from operators.errors import UserError
 
@@ -206,9 +208,12 @@ async def _serve(
         app = build_app(arguments, tasks, llm.model_config)
         await init_app_state(llm, app.state, arguments, tasks)
         facts = _facts(arguments, folder, llm.model_config, options) | {"ends": chat.end_tokens(tokenizer, None)}
-        control = Control(ServerEngine(llm, folder), facts)
+        engine = ServerEngine(llm, folder)
+        control, together = Control(engine, facts), Together(engine)
         inner = app.middleware_stack or app.build_middleware_stack()
-        app.middleware_stack = Gate(inner, control=control, key=key, render=partial(_render, tokenizer))
+        app.middleware_stack = Gate(
+            inner, control=control, key=key, render=partial(_render, tokenizer), together=together
+        )
         notify(f"Serving {options.model} at {address}. To use it: --backend served --servers {address}")
         log_config = get_uvicorn_log_config(arguments)
         shutdown = await serve_http(
@@ -255,7 +260,7 @@ def _facts(arguments: Any, folder: Path, config: Any, options: ServeOptions) -> 
 
 
 def _render(
-    tokenizer: Any, turns: Sequence[tuple[str, str]], settings: chat.ChatSettings
+    tokenizer: Any, turns: Sequence[tuple[Prompt, str]], settings: chat.ChatSettings
 ) -> list[tuple[list[int], str]]:
     texts = [chat.render(tokenizer, prompt, prefill, settings) for prompt, prefill in turns]
     tokens = chat.encode(tokenizer, texts) if texts else []

@@ -17,12 +17,14 @@ from urllib.parse import urlsplit
 from eoh_esopt.models.cache import cache_root
 from operators.errors import UserError
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Raised when the routes or what they mean change."""
 
 PREFIX = "/eoh/"
 SESSION, TOKEN, EXPECT = "x-eoh-session", "x-eoh-token", "x-eoh-expect"
 """Headers: who asks, which request it is (the same for every attempt at it), and the state it is meant for."""
+BATCH, REQUEST = "x-eoh-batch", "x-request-id"
+"""Headers of a request for a reply: its place in a batch that begins together, and vLLM's own for its name."""
 
 API_KEY = "EOH_ESOPT_KEY"
 """The environment variable with the key of the servers."""
