@@ -20,7 +20,13 @@ from eoh_esopt.experiments.settings_files import nearest
 from operators.errors import UserError
 from train_adapters.adapter import Adapter
 
-SHIPPED = {"sudoku": "train_adapters.sudoku"}
+SHIPPED = {
+    "docvqa": "train_adapters.docvqa",
+    "guess": "train_adapters.guess",
+    "math": "train_adapters.math_tasks",
+    "sudoku": "train_adapters.sudoku",
+    "webarena": "train_adapters.webarena.adapter",
+}
 """Modules by the names that users give."""
 
 _MAKE = "make_adapter"
