@@ -33,6 +33,7 @@ _BY_OTHERS = {
     "evaluate-agent": "train_adapters.cli:evaluate_agent",
     "skill": "train_adapters.skills.command:skill",
     "compare-training": "train_adapters.grpo.cli:compare_training",
+    "training-curve": "train_adapters.curve:training_curve",
 }
 """Commands of packages that build on this one, which are imported when they are asked for and not before. Others are
 found by their entry points; ours are named here too, for checkouts that were installed before they had any."""
