@@ -109,3 +109,20 @@ setup() {
   pip_install --editable "$ROOT${extra:+[$extra]}"
   printf '%s\n' "$state" >"$stamp"
 }
+
+# install_programs COMMAND:PACKAGE...: Debian's packages of the commands that are missing. Where they cannot be installed,
+# says which, and goes on.
+install_programs() {
+  local wanted missing=() become=()
+  for wanted in "$@"; do
+    command -v "${wanted%%:*}" >/dev/null 2>&1 || missing+=("${wanted#*:}")
+  done
+  [[ ${#missing[@]} -gt 0 ]] || return 0
+  [[ "$(id -u)" == 0 ]] || become=(sudo -n)
+  say "installing ${missing[*]} by apt-get"
+  apt_get() { ${become[@]+"${become[@]}"} env DEBIAN_FRONTEND=noninteractive apt-get "$@" >/dev/null; }
+  if ! { apt_get install -y --no-install-recommends "${missing[@]}" ||
+    { apt_get update && apt_get install -y --no-install-recommends "${missing[@]}"; }; }; then
+    say "that failed. Install them yourself, as root: apt-get install ${missing[*]}"
+  fi
+}

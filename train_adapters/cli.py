@@ -36,6 +36,9 @@ _OPEN = {"ignore_unknown_options": True, "allow_extra_args": True}
 @click.option("--temperature", type=float, help="[default: 0.7]")
 @click.option("--top-p", type=float, help="[default: 0.8]")
 @click.option("--top-k", type=int, help="[default: 20]")
+@click.option("--presence-penalty", type=float, help="Off the logits of tokens that a reply holds.  [default: 1.5]")
+@click.option("--thinking", is_flag=True, default=None, help="Let models that can think do so before they answer.")
+@click.option("--pace", help="rounds (repeats itself exactly) or free (nobody waits for others).  [default: rounds]")
 @click.option("--shaping", help="Rewards to weights: z-score or centred-rank.  [default: z-score]")
 @click.option("--over-tasks", is_flag=True, default=None, help="Rewards as z-scores within each task.")
 @click.option("--antithetic", is_flag=True, default=None, help="Directions in pairs of opposite sign.")
@@ -55,6 +58,16 @@ _OPEN = {"ignore_unknown_options": True, "allow_extra_args": True}
 @click.option("--tensor-parallel", type=int, help="GPUs for each layer (vllm).  [default: 1]")
 @click.option("--servers", help="Addresses of `eoh-esopt serve`, separated by commas (served).")
 @click.option("--request-timeout", type=float, help="Seconds for one reply of a server.  [default: 120]")
+@click.option("--trajectories", is_flag=True, default=None, help="Keep what is said in the episodes.")
+@click.option("--skill", help="Markdown file of lessons that the prompts show.")
+@click.option("--co-evolve", help="weights, skill, sequential or alternating: what is renewed.  [default: weights]")
+@click.option("--skill-every", type=int, help="Generations behind one revision of the skill.  [default: 5]")
+@click.option("--skill-check", type=int, help="Episodes of each task on either side of its check.  [default: 4]")
+@click.option("--skill-lessons", type=int, help="Most trajectories it is learnt from.  [default: 16]")
+@click.option("--skill-lines", type=int, help="Most lines of the skill.  [default: 80]")
+@click.option("--skill-tokens", type=int, help="Most tokens of a reply of what revises it.  [default: 512]")
+@click.option("--skill-model", help="Model of the endpoint that revises it.  [default: the model in training]")
+@click.option("--skill-base-url", help="Address of that endpoint.")
 @click.pass_context
 def train(
     context: click.Context,
@@ -66,7 +79,7 @@ def train(
     list_presets: bool,
     **settings: Any,
 ) -> None:
-    """Train an agent on ADAPTER: sudoku, or the path of a Python file that defines one.
+    """Train an agent on ADAPTER: the name of a shipped one, such as sudoku or math, or a Python file that defines one.
 
     Options that are not listed are the adapter's, such as --masks of sudoku. They come after ADAPTER.
 
@@ -185,15 +198,19 @@ def _refuse(
 @click.option("--split", default="test", show_default=True, help="train, val or test.")
 @click.option("--repeats", type=int, default=3, show_default=True, help="Episodes of each task.")
 @click.option("--limit", type=int, help="The first so many tasks.  [default: all]")
-@click.option("--seed", type=int, default=20260701, show_default=True, help="Seed of the replies.")
-@click.option("--temperature", type=float, default=0.7, show_default=True)
-@click.option("--top-p", type=float, default=0.8, show_default=True)
-@click.option("--top-k", type=int, default=20, show_default=True)
+@click.option("--seed", type=int, help="Seed of the replies.  [default: the training's, or 20260701]")
+@click.option("--temperature", type=float, help="[default: the training's, or 0.7]")
+@click.option("--top-p", type=float, help="[default: the training's, or 0.8]")
+@click.option("--top-k", type=int, help="[default: the training's, or 20]")
+@click.option("--presence-penalty", type=float, help="[default: the training's, or 1.5]")
+@click.option("--thinking", is_flag=True, default=None, help="Let models that can think do so before they answer.")
 @click.option("--dtype", help="auto, bfloat16, float16 or float32.  [default: auto]")
 @click.option("--max-batch", type=int, help="Most replies written at once.  [default: 64]")
 @click.option("--backend", help="transformers, vllm, served or openai.  [default: transformers]")
 @click.option("--servers", help="Addresses of `eoh-esopt serve`, separated by commas (served).")
 @click.option("--base-url", help="Address of the endpoint (openai).")
+@click.option("--skill", type=click.Path(path_type=Path), help="Markdown file of lessons that the prompts show.")
+@click.option("--plot", type=click.Path(path_type=Path), help="Write Pass@k over k there, as .svg or .png.")
 @TABLE_OR_JSON
 @click.pass_context
 def evaluate_agent(
@@ -204,29 +221,39 @@ def evaluate_agent(
     split: str,
     repeats: int,
     limit: int | None,
-    seed: int,
+    seed: int | None,
+    plot: Path | None,
     form: str,
-    temperature: float,
-    top_p: float,
-    top_k: int,
-    **model: Any,
+    thinking: bool | None,
+    skill: Path | None,
+    **others: Any,
 ) -> None:
-    """Play the tasks of ADAPTER several times each: mean reward, spread of the repeats, interval over tasks.
+    """Play the tasks of ADAPTER several times each: mean reward, Mean@k and Pass@k, intervals over tasks.
+
+    Seed and sampling are those of the training whose --history is given, so that its evaluations come out again.
 
     \b
     Examples:
       eoh-esopt evaluate-agent sudoku --masks 5 --model SmolLM2-135M-Instruct --split test --repeats 3
+      eoh-esopt evaluate-agent sudoku --masks 5 --history runs/sudoku --repeats 32 --plot pass-at-k.svg
       eoh-esopt evaluate-agent sudoku --masks 15 --history runs/sudoku --format json
       eoh-esopt evaluate-agent my_adapter.py --model ./adapted --split val --limit 16
     """
     from rich.console import Console
     from rich.progress import Progress, track
 
-    from eoh_esopt.models.protocol import Sampling
-    from train_adapters.agent_evaluation import AgentRequest, evaluate_agent
+    from train_adapters.agent_evaluation import AgentRequest, evaluate_agent, training_of
+    from train_adapters.failures import failure_lines
+    from train_adapters.pass_at_k import as_record, curve
+    from train_adapters.pass_at_k_report import check_plot, print_curve, write_plot
     from train_adapters.registry import absolute
     from train_adapters.reports import as_json, evaluation_line
+    from train_adapters.skills.versions import used
 
+    check_plot(plot)
+    drawn = {name: others.pop(name) for name in ("temperature", "top_p", "top_k", "presence_penalty")}
+    trained = training_of(history)
+    seed = trained.seed if seed is None else seed
     request = AgentRequest(
         adapter=absolute(_checked(adapter)),
         adapter_settings=adapter_settings(context.args),
@@ -234,9 +261,11 @@ def evaluate_agent(
         repeats=repeats,
         limit=limit,
         seed=seed,
-        sampling=replace(Sampling(), temperature=temperature, top_p=top_p, top_k=top_k),
+        sampling=replace(trained.sampling, **{name: one for name, one in drawn.items() if one is not None}),
+        thinking=trained.thinking if thinking is None else thinking,
         history=history,
-        model={name: value for name, value in model.items() if value is not None},
+        model={name: value for name, value in others.items() if value is not None},
+        skill=skill,
     )
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
@@ -247,7 +276,13 @@ def evaluate_agent(
             notify=lambda text: console.print(text, markup=False, highlight=False),
             progress=lambda updates: track(updates, "Updates", console=console, disable=not console.is_terminal),
         )
+    points = curve(found, seed)
     if form == "json":
-        click.echo(as_json(found.as_dict()))
+        click.echo(as_json(as_record(found, points) | used(skill)))
     else:
         click.echo(f"{split}: {evaluation_line(found)}; {found.tokens:,} tokens")
+        for group, text in failure_lines(found.failures):
+            click.echo(f"{group}: {text}")
+        print_curve(Console(), found, points)
+    if plot is not None:
+        write_plot(plot, found, points)

@@ -81,12 +81,13 @@ def _print(curves: Sequence[Curve]) -> None:
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), caption="mean reward, with its 95 % interval over tasks")
-    for name in ("training", "generations", "episodes", "val before", "val last", "test"):
-        table.add_column(name, justify="left" if name == "training" else "right")
+    table.add_column("training", overflow="fold")
+    table.add_column("episodes", justify="right")
+    for name in ("val before", "val last", "test"):
+        table.add_column(name, justify="right", min_width=len("(0.125-0.312)"))
     for one in curves:
         table.add_row(
             one.name,
-            str(len(one.generations)),
             f"{sum(generation['episodes'] for generation in one.generations):,}",
             _cell(one.validation[0]),
             _cell(one.validation[-1]),

@@ -1,7 +1,7 @@
 """A hidden number is to be found by guessing: the smallest environment in which an agent has to keep to a form.
 
-Each turn states the interval that is left and an example of a guess, its middle; only a reply of digits and nothing else
-is a guess. A model that answers in this form and copies the example finds any number by halving. What a small chat
+Each turn states the interval that is left and an example of a guess, its middle; only a reply of digits alone is a
+guess. A model that answers in this form and copies the example finds any number by halving. What a small chat
 model has to learn is to say so little, turn after turn: one that keeps to the form in four of ten turns hardly ever
 comes to the end.
 """

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from train_adapters.diagnostics import GenerationReport
 from train_adapters.evaluation import Evaluation
 from train_adapters.ledger import TrainLedger
+from train_adapters.skills.verdict import Verdict
 
 
 class TrainListener:
@@ -26,6 +28,10 @@ class TrainListener:
 
     def on_evaluation(self, generation: int, evaluation: Evaluation) -> None:
         """An evaluation is over; `generation` is -1 before the first update."""
+
+    def on_skill(self, proposal: Mapping[str, Any], verdict: Verdict | None) -> None:
+        """An attempt to revise the skill is over; `proposal` is the log's event, `verdict` None where there was nothing
+        to check."""
 
     def on_end(self, summary: dict[str, Any]) -> None:
         """The training is over."""

@@ -13,7 +13,8 @@ from operators.errors import UserError
 from train_adapters.adapter import Ending, Episode
 from train_adapters.rollout import Job
 
-_DECIDES = ("update", "skip", "evaluation")
+_OPENS = ("start", "resume")
+_DECIDES = ("update", "skip", "evaluation", "generation", "skill_proposal", "skill_verdict")
 
 
 def episode_fields(episode: Episode) -> dict[str, Any]:
@@ -36,6 +37,8 @@ class RecordedTraining:
         evaluations: how many came to their end.
         timings: where their time went.
         inference_bytes: peak memory before anything was learnt; None where it was not measured.
+        proposals: revisions of the skill, by their number.
+        verdicts: on them, by the same.
     """
 
     def __init__(self, events: Sequence[Event]) -> None:
@@ -44,16 +47,24 @@ class RecordedTraining:
         self.evaluations = 0
         self.timings = Timings()
         self.inference_bytes: int | None = None
+        self.proposals: dict[int, Event] = {}
+        self.verdicts: dict[int, Event] = {}
         self._waves: dict[tuple[str, int], Event] = {}
         unsettled: list[tuple[str, int]] = []
+        attempt: int | None = None
         for event in events:
             kind = event["event"]
+            attempt = event["revision"] if kind == "skill_proposal" else attempt if kind in _OPENS else None
             if kind == "episodes":
                 key = event["place"], event["wave"]
                 self._waves[key] = event
                 unsettled.append(key)
             if kind in _DECIDES:
                 unsettled.clear()
+            if kind == "skill_proposal":
+                self.proposals[event["revision"]] = event
+            if kind == "skill_verdict":
+                self.verdicts[event["revision"]] = event
             self.generations += kind == "generation"
             self.evaluations += kind == "evaluation"
             self.timings = Timings.of(event["timings"]) if "timings" in event else self.timings
@@ -61,6 +72,8 @@ class RecordedTraining:
         for key in unsettled:  # failures of ours that nothing rests on yet are tried again
             if any(not Ending(one["ending"]).counts for one in self._waves[key]["episodes"]):
                 del self._waves[key]
+        if attempt is not None and self.proposals[attempt]["outcome"] == "failed":
+            del self.proposals[attempt]  # so is a revision that the language model gave no answer to
 
     def wave(self, place: str, wave: int, jobs: Sequence[Job]) -> list[Episode] | None:
         """The episodes that were played side by side there.

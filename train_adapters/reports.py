@@ -15,8 +15,10 @@ from rich.table import Table
 
 from train_adapters.diagnostics import GenerationReport
 from train_adapters.evaluation import CONFIDENCE, Evaluation
+from train_adapters.failures import failure_lines
 from train_adapters.ledger import TrainLedger
 from train_adapters.listener import TrainListener
+from train_adapters.skills.verdict import Verdict
 
 
 class LineListener(TrainListener):
@@ -41,9 +43,15 @@ class LineListener(TrainListener):
             f"{config['samples']}, sigma {config['sigma']:g} to {config['sigma_final']:g} "
             f"({config['sigma_schedule']}), alpha {config['alpha']:g}, scope {config['scope']}"
         )
+        if "planned" in facts:
+            check = 2 * config["batch"] * config["skill_check"]
+            self.say(
+                f"co-evolution {config['co_evolve']}: {facts['planned']} generations, the skill is revised for every "
+                f"{config['skill_every']}, each checked by {check} episodes of the same budget"
+            )
         if facts["event"] == "resume":
             self.say("resumed")
-        self._generations = self._progress.add_task("generations", total=config["generations"])
+        self._generations = self._progress.add_task("generations", total=facts.get("planned", config["generations"]))
 
     def on_rollouts(self, what: str, count: int) -> None:
         self._progress.remove_task(self._episodes)
@@ -62,11 +70,15 @@ class LineListener(TrainListener):
         when = "before training" if generation < 0 else f"after generation {generation + 1}"
         self.say(f"[{minutes:6.1f} min] {evaluation.split} {when}: {evaluation_line(evaluation)}")
 
+    def on_skill(self, proposal: Mapping[str, Any], verdict: Verdict | None) -> None:
+        minutes = (time.monotonic() - self._began) / 60
+        self.say(f"[{minutes:6.1f} min] {skill_line(proposal, verdict)}")
+
 
 @contextmanager
-def watch() -> Iterator[LineListener]:
-    """A listener for as long as the block runs."""
-    console = Console()
+def watch(console: Console | None = None) -> Iterator[LineListener]:
+    """A listener for as long as the block runs, on the standard output unless another console is given."""
+    console = Console() if console is None else console
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(
         TextColumn("{task.description}"), *columns, console=console, transient=True, disable=not console.is_terminal
@@ -88,6 +100,18 @@ def generation_line(report: GenerationReport) -> str:
     if report.failure:
         parts.append(f"such as: {report.failure}")
     return "  ".join(parts)
+
+
+def skill_line(proposal: Mapping[str, Any], verdict: Verdict | None) -> str:
+    """A revision of the skill in one line."""
+    learnt = f"{proposal['lessons']} lessons of {proposal['read']} trajectories, {proposal['made']} edits"
+    lost = f", {len(proposal['failures'])} questions without an answer" if proposal["failures"] else ""
+    head = f"skill revision {proposal['revision']}: {learnt}{lost}"
+    if verdict is None:
+        return f"{head}: {proposal['outcome']} ({proposal['reason']})"
+    interval = "" if verdict.low is None else f" (95 % interval {verdict.low:+.3f} to {verdict.high:+.3f})"
+    rewards = f"reward {_number(verdict.before)} to {_number(verdict.after)} over {verdict.pairs} pairs{interval}"
+    return f"{head}: {'kept' if verdict.accepted else f'taken back, {verdict.reason}'}; {rewards}"
 
 
 def evaluation_line(evaluation: Evaluation) -> str:
@@ -163,8 +187,13 @@ def _facts(summary: Mapping[str, Any], generations: Sequence[Mapping[str, Any]])
     if generations:
         yield "generations without spread", _share(sum(one["flat"] for one in generations) / len(generations))
     yield "episodes", f"{ledger['episodes']:,} to learn from, {ledger['evaluation_episodes']:,} to evaluate"
+    for group, text in failure_lines(ledger.get("failures", {})):
+        yield f"left out, {group}", text
     tokens = ledger["prompt_tokens"] + ledger["new_tokens"]
     yield "tokens", f"{tokens:,} to learn from ({ledger['new_tokens']:,} written)"
+    if ledger.get("skill_calls"):
+        yield "skill", summary["skill"]["file"] if summary["skill"] else "none was kept"
+        yield "to revise it", f"{ledger['skill_episodes']:,} episodes to check, {ledger['skill_calls']:,} replies"
     if summary["flops"] is not None:
         yield "model FLOPs", f"{summary['flops']:.3g} to learn from"
     yield "seconds", ", ".join(f"{name} {value:.1f}" for name, value in timings.items() if value is not None)

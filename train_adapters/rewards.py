@@ -60,7 +60,7 @@ def strategy(config: TrainConfig, tasks: Sequence[AgentTask]) -> EvolutionStrate
     return EvolutionStrategy(
         inner=TaskBatch(tuple(tasks), config.samples),
         reward=masked(config.quorum, config.direction_quorum, normalise=config.over_tasks),
-        sigma=SCHEDULES[config.sigma_schedule](config.sigma, config.sigma_final, config.generations),
+        sigma=SCHEDULES[config.sigma_schedule](config.sigma, config.sigma_final, config.plan.generations),
         alpha=config.alpha,
         samples_per_direction=config.episodes,
         shaping=SHAPINGS[config.shaping],

@@ -1,8 +1,4 @@
-"""Episodes side by side: in each round the model answers all that wait for it at once, then all take their step.
-
-Rounds keep step with one another because a reply may depend, in its last bits, on what else is in the model's batch:
-with the same episodes in the same rounds, a training that was stopped and resumed ends in the same weights.
-"""
+"""Episodes side by side: their seeds, their prompts, the steps that replies ask for, and how each of them ends."""
 
 from __future__ import annotations
 
@@ -12,19 +8,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from eoh_esopt.engine.timings import Timekeeper
-from eoh_esopt.models.protocol import LanguageModel, Reply, Request
+from eoh_esopt.models.protocol import LanguageModel, Prompt, Reply, Request
 from operators.errors import UserError
 from operators.records import Direction
-from train_adapters.adapter import Adapter, AgentFailed, AgentTask, Ending, Environment, Episode
+from train_adapters.adapter import (
+    Adapter,
+    AgentFailed,
+    AgentTask,
+    Ending,
+    Environment,
+    Episode,
+    hear,
+    is_repeatable,
+    why,
+)
+from train_adapters.pace import ROUNDS, Told, play_at
 from train_adapters.seeds import turn_seed
+from train_adapters.trajectories import Step, news
 
 ATTEMPTS = 2
 """How often an episode is begun before a failure that is not the agent's stands."""
 
 _LONGEST_REASON = 300
-
-Told = Callable[[int], None]
-"""Hears how many more episodes are over."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,10 @@ class Job:
     direction: Direction | None
 
 
+Keep = Callable[[Job, Episode, tuple[Step, ...]], None]
+"""Takes an episode that is over, and what was said in it."""
+
+
 @dataclass(frozen=True)
 class Table:
     """What episodes are played with.
@@ -52,6 +61,8 @@ class Table:
         seed: of the run.
         time: takes the time of writing, and of the environments.
         told: hears of episodes that are over.
+        keep: takes what was said in them, in the order of the jobs; None where nobody wants to know.
+        pace: when the model answers which episodes, see `train_adapters.pace`.
     """
 
     adapter: Adapter
@@ -59,12 +70,19 @@ class Table:
     seed: int
     time: Timekeeper
     told: Told = lambda count: None
+    keep: Keep | None = None
+    pace: str = ROUNDS
 
 
-def waves(model: LanguageModel, jobs: Sequence[Job]) -> list[list[Job]]:
+def waves(model: LanguageModel, jobs: Sequence[Job], most: int | None = None) -> list[list[Job]]:
     """The jobs, split into those that are played side by side: as many directions as one batch of the model holds.
 
-    Jobs of one direction stand side by side and stay together.
+    Jobs of one direction stand side by side and stay together, unless the environments cannot play as many at once.
+
+    Args:
+        model: writes the replies.
+        jobs: the episodes.
+        most: episodes that can be played at once, see `side_by_side`; None for any number.
     """
     batches = model.batches([Request("", "", 0, job.direction) for job in jobs])
     batch_of = {place: number for number, batch in enumerate(batches) for place in batch}
@@ -72,7 +90,11 @@ def waves(model: LanguageModel, jobs: Sequence[Job]) -> list[list[Job]]:
     first: dict[Direction | None, int] = {}
     for place, job in enumerate(jobs):
         found.setdefault(first.setdefault(job.direction, batch_of[place]), []).append(job)
-    return list(found.values())
+    return [
+        wave[first : first + (most or len(wave))]
+        for wave in found.values()
+        for first in range(0, len(wave), most or len(wave))
+    ]
 
 
 def play(table: Table, jobs: Sequence[Job], place: str) -> list[Episode]:
@@ -93,33 +115,11 @@ def play(table: Table, jobs: Sequence[Job], place: str) -> list[Episode]:
 
 
 async def _play(table: Table, players: Sequence[_Player]) -> list[Episode]:
-    live = list(players)
     try:
-        with table.time.waiting():
-            await asyncio.gather(*(player.begin() for player in live))
-        while live := _still(live, table.told):
-            replies = _write(table, [player.request for player in live])
-            with table.time.waiting():
-                await asyncio.gather(*(one.take(reply) for one, reply in zip(live, replies, strict=True)))
+        await play_at(table.pace, players, table.model, table.time, table.told)
     finally:
-        await asyncio.gather(*(player.leave() for player in live))
-    return [player.episode for player in players if player.episode is not None]
-
-
-def _still(players: Sequence[_Player], told: Told) -> list[_Player]:
-    live = [player for player in players if player.episode is None]
-    if len(live) < len(players):
-        told(len(players) - len(live))
-    return live
-
-
-def _write(table: Table, requests: Sequence[Request]) -> list[Reply]:
-    replies: dict[int, Reply] = {}
-    with table.time.writing():
-        for batch in table.model.batches(requests):
-            written = table.model.generate([requests[place] for place in batch])
-            replies.update(zip(batch, written, strict=True))
-    return [replies[place] for place in range(len(requests))]
+        await asyncio.gather(*(player.leave() for player in players))
+    return [player.told(table.keep) for player in players]
 
 
 class _Player:
@@ -127,6 +127,7 @@ class _Player:
 
     def __init__(self, table: Table, job: Job, place: str) -> None:
         self._adapter, self._seed, self._job, self._place = table.adapter, table.seed, job, place
+        self._keeps = table.keep is not None
         self._environment: Environment | None = None
         self._attempts = 0
         self._prompt_tokens = self._new_tokens = 0  # of all attempts: they were spent
@@ -137,6 +138,8 @@ class _Player:
         """Begin the episode, or begin it anew, with a new environment."""
         self._attempts += 1
         self._turns = self._unparsed = 0
+        self._steps: list[Step] = []
+        self._before: tuple[Prompt | None, str] = None, ""  # the prompt before, and what it was answered
         try:
             self._limits = self._adapter.limits(self._job.task)
             self._environment = self._adapter.environment(self._job.task)
@@ -152,8 +155,12 @@ class _Player:
         self._turns += 1
         self._prompt_tokens += reply.prompt_tokens
         self._new_tokens += reply.new_tokens
+        if self._keeps:
+            self._steps.append(Step(news(self.request.prompt, *self._before), reply.text))
+            self._before = self.request.prompt, reply.text
         assert self._environment is not None
         try:
+            hear(self._environment, reply)
             if reply.truncated and not reply.new_tokens:
                 raise AgentFailed("the prompt fills the model's context")
             action = self._adapter.parse(reply.text)
@@ -166,6 +173,13 @@ class _Player:
             raise
         except Exception as error:  # noqa: BLE001 - environments are users' programs
             await self._fail(error)
+
+    def told(self, keep: Keep | None) -> Episode:
+        """The episode, which is over; what was said in it goes to whoever keeps it."""
+        assert self.episode is not None
+        if keep is not None:
+            keep(self._job, self.episode, tuple(self._steps))
+        return self.episode
 
     async def leave(self) -> str:
         """Close the environment, if one is open.
@@ -191,11 +205,12 @@ class _Player:
         else:
             prompt = self._adapter.prompt(self._job.task, self._environment.observe())
             seed = turn_seed(self._seed, self._place, self._job.task.id, self._job.sample, self._turns)
-            self.request = Request(prompt, "", seed, self._job.direction)
+            self.request = Request(prompt, "", seed, self._job.direction, self._limits.stop, self._limits.new_tokens)
 
     async def _fail(self, error: Exception) -> None:
+        repeatable = self._environment is None or is_repeatable(self._environment)
         await self.leave()
-        if self._attempts < ATTEMPTS:
+        if self._attempts < ATTEMPTS and repeatable:
             await self.begin()
         else:
             self._book(Ending.INFRA_FAILED, None, _said(error))
@@ -205,7 +220,7 @@ class _Player:
         assert self._environment is not None
         reward: float | None = None
         try:
-            reward = float(await self._adapter.score(self._job.task, self._environment))
+            reward = await self._adapter.score(self._job.task, self._environment)
             if not math.isfinite(reward):
                 raise ValueError(f"the reward is {reward}")
         except UserError:
@@ -220,15 +235,22 @@ class _Player:
             task=self._job.task.id,
             sample=self._job.sample,
             ending=ending,
-            reward=reward,
-            reason=" ".join(reason.split())[:_LONGEST_REASON],
+            reward=None if reward is None else float(reward),
+            reason=_line(reason),
+            why="" if reward is None else _line(why(reward)),
             turns=self._turns,
             unparsed=self._unparsed,
             minimum_horizon=self._job.task.minimum_horizon,
+            group=self._job.task.group,
             prompt_tokens=self._prompt_tokens,
             new_tokens=self._new_tokens,
         )
 
 
+def _line(text: str) -> str:
+    return " ".join(text.split())[:_LONGEST_REASON]
+
+
 def _said(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+    """Its kind, by which failures are counted, and its message. Errors may have a kind of their own in `kind`."""
+    return f"{getattr(error, 'kind', type(error).__name__)}: {error}"

@@ -86,6 +86,7 @@ def cli() -> None:
       eoh-esopt host check
       eoh-esopt train sudoku --masks 15 --model Qwen3.5-4B --out runs/sudoku
       eoh-esopt evaluate-agent sudoku --masks 15 --history runs/sudoku
+      eoh-esopt skill distil runs/sudoku -o skills/sudoku
     """
 
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -190,7 +190,7 @@ class OpenAIModel:
             if failure.status in (400, 422):
                 if self._answered and _TOO_LONG.search(failure.text):
                     return Reply("", 0, 0, truncated=True)  # no room is left for a reply, as with a model of our own
-                name = _refused_setting(failure.text, refused)
+                name = _refused_setting(failure.text, self._settings(request, refused))
                 if name is not None:
                     refused |= {name}
                     continue
@@ -262,9 +262,9 @@ class OpenAIModel:
         return f"Choose one of its models by --model: {without_key(', '.join(names[:_LISTED]))}{more}."
 
 
-def _refused_setting(text: str, left_out: frozenset[str]) -> str | None:
+def _refused_setting(text: str, settings: Mapping[str, Any]) -> str | None:
     """Which of the settings that were sent a server's refusal names; top_k where it names none."""
-    sent = [name for name in _SETTINGS if name not in left_out]
+    sent = [name for name in _SETTINGS if name in settings]
     named = [name for name in sent if re.search(rf"\b{name}\b", text)]
     return next(iter([*named, *sent[: sent[:1] == ["top_k"]]]), None)
 

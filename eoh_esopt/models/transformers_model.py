@@ -86,7 +86,7 @@ class TransformersModel:
 
     @property
     def network(self) -> torch.nn.Module:
-        """The model of transformers that writes; what trains its weights otherwise than along directions works on it."""
+        """The model of transformers that writes; whoever trains it otherwise than along directions works on it."""
         network: torch.nn.Module = self._model
         return network
 

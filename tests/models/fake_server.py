@@ -118,7 +118,7 @@ def completion(content: Any, finish: str = "stop", **message: Any) -> Body:
 
 def echo(body: Body) -> str:
     """A reply that shows what was asked."""
-    return f"{body['messages'][0]['content']}/{body.get('seed')}"
+    return f"{body['messages'][-1]['content']}/{body.get('seed')}"
 
 
 def says(write: Writer = echo) -> Behaviour:

@@ -359,3 +359,6 @@ def test_a_server_that_refuses_stop_strings_is_cut_after() -> None:
         [reply] = model.generate([Request("a/b", "", 7, stop=("/",))])
     assert reply.text == "a"
     assert model.refused == ["stop"]
+    with FakeServer(fails(400, "it cannot stop")) as server, pytest.raises(UserError, match="it cannot stop"):
+        model_of(server).generate(requests(1))
+    assert len(server.asked) == 2, "once with top_k and once without: stop, which was not sent, is only a word here"

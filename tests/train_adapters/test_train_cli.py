@@ -13,6 +13,8 @@ from rich.console import Console
 from training_cases import CountAdapter, drawn, of_kind, settings, train
 
 from eoh_esopt.cli import main
+from eoh_esopt.engine.config import RunConfig
+from eoh_esopt.models.chat import ChatSettings
 from eoh_esopt.testing.scripted_model import ScriptedModel
 from operators.errors import UserError
 from train_adapters.agent_evaluation import played
@@ -177,3 +179,24 @@ def test_an_evaluation_that_fails_says_so() -> None:
     assert (found.mean, found.low, found.repeats, found.horizon) == (None, None, (None, None), None)
     assert found.endings == {"infra_failed": 4}
     assert "mean reward -" in evaluation_line(found)
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate-agent"])
+@pytest.mark.parametrize("thinking", [False, True])
+def test_how_replies_are_drawn_reaches_the_model(
+    command: str, thinking: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else --presence-penalty and --thinking are taken and change nothing."""
+    asked: list[tuple[float, ChatSettings]] = []
+
+    def load_model(config: RunConfig, notify: Any, held: ChatSettings) -> Any:
+        asked.append((config.sampling.presence_penalty, held))
+        raise UserError("no model")
+
+    for module in ("eoh_esopt.engine.run", "train_adapters.agent_evaluation"):
+        monkeypatch.setattr(f"{module}.load_model", load_model)
+    small = ["sudoku", "--masks", 5, "--train", 32, "--val", 1, "--test", 1, "--model", "m"]
+    options = ["--presence-penalty", 0.5, *["--thinking"] * thinking]
+    out = ["--out", tmp_path / "run"] if command == "train" else []
+    assert refused(command, *small, *options, *out) == "no model"
+    assert asked == [(0.5, ChatSettings(thinking=thinking))]

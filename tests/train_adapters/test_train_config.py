@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,10 @@ import pytest
 from training_cases import CountAdapter, settings, tasks_of, train
 
 from eoh_esopt.engine.config import read_config
-from eoh_esopt.engine.events import CONFIG, read_events
+from eoh_esopt.engine.events import CONFIG, EVENTS, read_events
+from eoh_esopt.engine.run import check_settings
+from eoh_esopt.models.chat import ChatSettings
+from eoh_esopt.models.protocol import Sampling
 from eoh_esopt.testing.scripted_model import ScriptedModel
 from operators.errors import UserError
 from train_adapters.adapter import AgentTask
@@ -50,7 +54,8 @@ def test_defaults_are_the_published_ones() -> None:
     config = TrainConfig("sudoku", "m").resolved()
     assert (config.directions, config.generations, config.batch, config.samples) == (32, 100, 32, 1)
     assert (config.sigma, config.sigma_final, config.alpha) == (1e-3, 2.5e-4, 5e-4)
-    assert (config.sampling.temperature, config.sampling.top_p, config.sampling.top_k) == (0.7, 0.8, 20)
+    assert config.sampling == replace(Sampling(0.7, 0.8, 20), presence_penalty=1.5)
+    assert not config.thinking
 
 
 def test_the_floor_of_sigma_is_never_zero_by_default() -> None:
@@ -74,7 +79,7 @@ def test_every_preset_can_be_used(name: str) -> None:
     """Else a shipped preset ends in an error."""
     layers = [load_preset("sudoku-15"), load_preset(name)]
     assert load_preset(name).about
-    assert config_of("sudoku", layers).resolved().model == "Qwen3.5-4B"
+    assert config_of("sudoku", layers).resolved().model == load_preset(name).settings.get("model", "Qwen3.5-4B")
 
 
 def test_presets_say_what_was_published() -> None:
@@ -90,6 +95,7 @@ def test_presets_say_what_was_published() -> None:
         assert config.adapter_settings == {"masks": masks}
         assert (config.directions, config.generations, config.batch) == (32, 100, 32)
         assert (config.sigma, config.sigma_final, config.alpha) == (1e-3, 2.5e-4, 5e-4)
+        assert load_preset(f"sudoku-{masks}").settings["presence_penalty"] == 1.5
     vanilla = config_of("sudoku", [load_preset("sudoku-15"), load_preset("vanilla-8")])
     assert (vanilla.directions, vanilla.sigma, vanilla.sigma_schedule) == (8, 5e-4, "constant")
     zero = config_of("sudoku", [load_preset("sudoku-15"), load_preset("sigma-to-zero")])
@@ -98,10 +104,12 @@ def test_presets_say_what_was_published() -> None:
 
 def test_what_is_given_goes_over_presets() -> None:
     """Else an option on the command line is ignored without a word."""
-    given = TrainPreset({"directions": 4, "temperature": 1.0}, {"masks": 7})
+    given = TrainPreset({"directions": 4, "temperature": 1.0, "presence_penalty": 0.0, "thinking": True}, {"masks": 7})
     config = config_of("sudoku", [load_preset("sudoku-15"), given])
     assert (config.directions, config.adapter_settings["masks"], config.sampling.temperature) == (4, 7, 1.0)
-    assert config.sampling.top_k == 20
+    assert (config.sampling.top_k, config.sampling.presence_penalty) == (20, 0.0)
+    assert config.thinking
+    assert config.chat == ChatSettings(thinking=True)
 
 
 def test_a_preset_with_an_unknown_key_is_refused(tmp_path: Path) -> None:
@@ -234,3 +242,28 @@ def test_a_search_is_not_resumed_as_a_training(tmp_path: Path) -> None:
     (tmp_path / "events.jsonl").write_text('{"event": "start", "config": {"problem": "tsp_construct"}}\n')
     with pytest.raises(UserError, match="holds a search, not a training"):
         resume(tmp_path, listener=TrainListener(), notify=lambda text: None)
+
+
+def test_a_training_of_an_earlier_release_goes_on_without_a_penalty(tmp_path: Path) -> None:
+    """Else it cannot be resumed, or its second half draws otherwise than its first."""
+    folder = tmp_path / "run"
+    config = settings(sampling=Sampling(0.7, 0.8, 20))
+    train(folder, config)
+    (folder / CONFIG).write_text(_without_new_settings(config.to_json()))
+    lines = (folder / EVENTS).read_text().splitlines(keepends=True)
+    (folder / EVENTS).write_text("".join([_without_new_settings(lines[0]) + "\n", *lines[1:-1]]))
+    read = read_config(folder / CONFIG, TrainConfig)
+    assert read == config
+    check_settings(read_events(folder), read, folder)
+    with pytest.raises(UserError, match="has sampling"):
+        check_settings(
+            read_events(folder), replace(read, sampling=Sampling(0.7, 0.8, 20, presence_penalty=1.5)), folder
+        )
+
+
+def _without_new_settings(text: str) -> str:
+    """JSON as it was before there were penalties and thinking."""
+    fields = json.loads(text)
+    config = fields.get("config", fields)
+    del config["sampling"]["presence_penalty"], config["thinking"]
+    return json.dumps(fields)

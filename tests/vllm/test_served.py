@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from serving import ENVIRONMENT, KEY, Server, command, helpers_of
 
-from eoh_esopt.models.protocol import Reply, Request, Sampling
+from eoh_esopt.models.protocol import Reply, Request, Sampling, Turn
 from eoh_esopt.models.scopes import get_scope
 from eoh_esopt.models.served_model import ServedModel
 from eoh_esopt.models.transformers_model import TransformersModel
@@ -25,7 +25,8 @@ from operators.records import Direction, Update
 
 PROMPT = "Write a Python function that adds two numbers. " * 8
 PREFILL = "```python\ndef add(a, b):\n    return a + b"
-SAMPLING = Sampling(temperature=0.8, max_new_tokens=16)
+SAMPLING = Sampling(temperature=0.8, max_new_tokens=16, presence_penalty=0.5)
+TALK = (Turn("system", "You count."), Turn("user", "Count."), Turn("assistant", "1, 2, 3"), Turn("user", "Go on."))
 DIRECTIONS = [Direction(2**64 - 1 - i, 1e-2) for i in range(3)]
 
 
@@ -37,6 +38,7 @@ ASKED = [
     *requests(1, 2**64 - 1),
     *(request for direction in DIRECTIONS for request in requests(1, 2, direction=direction)),
     *requests(3, prefill=PREFILL),
+    Request(TALK, "", 1, stop=("6", "\n")),
     Request("word " * 2000, "", 1),
 ]
 

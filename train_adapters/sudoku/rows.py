@@ -7,17 +7,15 @@ blank), `puzzle_compact` and `solution_compact` (one character a cell, '.' for a
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from operators.errors import UserError
+from train_adapters.json_lines import Line, read_lines, shown
 from train_adapters.sudoku.grid import BOX_SIZES, Grid, blanks, compact, is_solved
 from train_adapters.sudoku.solver import has_one_solution
 
 _SIDES = tuple(box * box for box in BOX_SIZES)
-_SHOWN = 60
 
 
 @dataclass(frozen=True)
@@ -70,22 +68,10 @@ def read_rows(path: Path) -> list[SudokuRow]:
         UserError: the file cannot be read, is empty, or a row breaks the schema: the message names the file, the line,
             the field and the remedy.
     """
-    try:
-        text = path.read_bytes().decode("utf-8")
-    except OSError as error:
-        raise UserError(f"Cannot read {path}: {error.strerror}. Give a JSONL file of Sudoku rows.") from error
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"{path} is not UTF-8 text ({error.reason} at byte {error.start}). Save it as UTF-8."
-        ) from error
-    # Not splitlines(): it would also split at characters that JSON allows inside a string.
-    lines = text.removesuffix("\n").split("\n")
-    if lines == [""]:
-        raise UserError(f"{path} has no rows. Give a JSONL file of Sudoku rows.")
     rows: list[SudokuRow] = []
     first_line: dict[str, int] = {}
-    for number, line in enumerate(lines, start=1):
-        fields = _Fields(f"{path}, line {number}", line)
+    for number, line in enumerate(read_lines(path, "Sudoku rows"), start=1):
+        fields = _Fields(line)
         row = fields.row()
         if row.id in first_line:
             raise fields.error(
@@ -97,11 +83,10 @@ def read_rows(path: Path) -> list[SudokuRow]:
 
 
 class _Fields:
-    """One line's fields, and the place to name in a message."""
+    """One line's fields, checked."""
 
-    def __init__(self, place: str, line: str) -> None:
-        self._place = place
-        self._values = self._parsed(line)
+    def __init__(self, line: Line) -> None:
+        self.error, self._values = line.error, line.values
         for name in _SCHEMA:
             if name not in self._values:
                 raise self.error(name, "is missing", f"a row has the fields {', '.join(_SCHEMA)}")
@@ -124,47 +109,25 @@ class _Fields:
     def check_text(self, name: str) -> None:
         value = self._values[name]
         if not isinstance(value, str) or not value:
-            raise self.error(name, f"is {_shown(value)}", "give a text that is not empty")
+            raise self.error(name, f"is {shown(value)}", "give a text that is not empty")
 
     def check_number(self, name: str) -> None:
         value = self._values[name]
         if type(value) is not int or value < 0:
-            raise self.error(name, f"is {_shown(value)}", "give a whole number of at least 0")
+            raise self.error(name, f"is {shown(value)}", "give a whole number of at least 0")
 
     def check_grid(self, name: str) -> None:
         value, least = self._values[name], 0 if name == "puzzle" else 1
         if not isinstance(value, list) or len(value) not in _SIDES:
-            raise self.error(name, f"is {_shown(value)}", "give a list of 4 rows of 4 numbers, or of 9 rows of 9")
+            raise self.error(name, f"is {shown(value)}", "give a list of 4 rows of 4 numbers, or of 9 rows of 9")
         side = len(value)
         for index, row in enumerate(value, start=1):
             if not isinstance(row, list) or len(row) != side:
-                raise self.error(name, f"has {_shown(row)} as row {index}", f"give a list of {side} numbers")
+                raise self.error(name, f"has {shown(row)} as row {index}", f"give a list of {side} numbers")
             for number in row:
                 if type(number) is not int or not least <= number <= side:
                     wanted = f"give whole numbers from {least} to {side}"
-                    raise self.error(name, f"has {_shown(number)} in row {index}", wanted)
-
-    def error(self, field: str, problem: str, remedy: str) -> UserError:
-        return UserError(f"{self._place}: field {field!r} {problem}; {remedy}.")
-
-    def _parsed(self, line: str) -> Mapping[str, Any]:
-        if not line.strip():
-            raise UserError(f"{self._place}: the line is empty; remove it.")
-        try:
-            values: object = json.loads(line, object_pairs_hook=self._pairs)
-        except (ValueError, RecursionError) as error:
-            raise UserError(f"{self._place}: no JSON ({error}); give one JSON object a line.") from error
-        if not isinstance(values, dict):
-            raise UserError(f"{self._place}: {_shown(values)} is no JSON object; give one JSON object a line.")
-        return values
-
-    def _pairs(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        values = dict(pairs)
-        if len(values) < len(pairs):
-            names = [name for name, _ in pairs]
-            twice = next(name for name in names if names.count(name) > 1)
-            raise self.error(twice, "is given twice", "give it once")
-        return values
+                    raise self.error(name, f"has {shown(number)} in row {index}", wanted)
 
     def _grid(self, name: str) -> Grid:
         return tuple(tuple(row) for row in self._values[name])
@@ -182,7 +145,7 @@ class _Fields:
 
     def _equal(self, name: str, expected: str | int, why: str) -> None:
         if self._values[name] != expected:
-            raise self.error(name, f"is {_shown(self._values[name])}", f"it must be {expected}, {why}")
+            raise self.error(name, f"is {shown(self._values[name])}", f"it must be {expected}, {why}")
 
 
 _SCHEMA: dict[str, Callable[[_Fields, str], None]] = {
@@ -195,8 +158,3 @@ _SCHEMA: dict[str, Callable[[_Fields, str], None]] = {
     "puzzle_compact": _Fields.check_text,
     "solution_compact": _Fields.check_text,
 }
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

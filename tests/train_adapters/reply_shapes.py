@@ -1,0 +1,157 @@
+"""Replies in the shapes that models write, and what each asks for: labelled by hand, by reading them."""
+
+from __future__ import annotations
+
+from train_adapters.react import Call, Final, Move
+
+
+def bash(command: str) -> Call:
+    return Call("bash", command)
+
+
+SHAPES: list[tuple[str, str, Move | None]] = [
+    # As asked.
+    ("the form", 'Action: {"name": "bash", "command": "ls"}', bash("ls")),
+    ("after a thought", 'I look first.\nAction: {"name": "bash", "command": "ls -l"}', bash("ls -l")),
+    ("thought label", 'Thought: look.\nAction: {"name": "bash", "command": "ls"}', bash("ls")),
+    ("keys swapped", 'Action: {"command": "ls", "name": "bash"}', bash("ls")),
+    ("escaped break", r'Action: {"name": "bash", "command": "echo a\necho b"}', bash("echo a\necho b")),
+    (
+        "escaped quotes",
+        r'Action: {"name": "bash", "command": "python3 -c \"print(1)\""}',
+        bash('python3 -c "print(1)"'),
+    ),
+    ("final", "Final answer: 42", Final("42")),
+    ("final boxed", r"Final answer: \boxed{42}", Final(r"\boxed{42}")),
+    ("short final", "Answer: 42", Final("42")),
+    # The word before the action.
+    ("lower case", 'action: {"name": "bash", "command": "ls"}', bash("ls")),
+    ("bold", '**Action:** {"name": "bash", "command": "ls"}', bash("ls")),
+    ("bold word", '**Action**: {"name": "bash", "command": "ls"}', bash("ls")),
+    ("heading", '### Action:\n{"name": "bash", "command": "ls"}', bash("ls")),
+    ("list item", '- Action: {"name": "bash", "command": "ls"}', bash("ls")),
+    ("full-width colon", 'Action\uff1a{"name": "bash", "command": "ls"}', bash("ls")),
+    ("full-width in the JSON", 'Action: {"name"\uff1a"bash", "command"\uff1a "ls"}', bash("ls")),
+    ("next line", 'Action:\n\n{"name": "bash", "command": "ls"}', bash("ls")),
+    ("no word", 'Let me look.\n{"name": "bash", "command": "ls"}', bash("ls")),
+    ("no word, tool key", '{"tool": "bash", "command": "ls"}', bash("ls")),
+    ("no name", 'Action: {"command": "ls"}', bash("ls")),
+    ("name before", 'Action: bash {"command": "ls"}', bash("ls")),
+    ("like a call", 'Action: bash({"command": "ls"})', bash("ls")),
+    ("action input", 'Action: bash\nAction Input: {"command": "ls"}', bash("ls")),
+    ("in a sentence", 'I will take an action: {"name": "bash", "command": "ls"}', bash("ls")),
+    # Fences and tags.
+    ("JSON fence", 'Action:\n```json\n{"name": "bash", "command": "ls"}\n```', bash("ls")),
+    ("plain fence", 'Action:\n```\n{"name": "bash", "command": "ls"}\n```', bash("ls")),
+    ("fence around all", '```\nAction: {"name": "bash", "command": "ls"}\n```', bash("ls")),
+    ("fence, no word", '```json\n{"name": "bash", "command": "ls"}\n```', bash("ls")),
+    ("shell fence", "Action:\n```bash\nls\npwd\n```", bash("ls\npwd")),
+    ("shell fence, name", "Action: bash\n```sh\nls\n```\nThen we see.", bash("ls")),
+    ("shell fence open", "Action:\n```bash\nls -la", bash("ls -la")),
+    ("shell fence, no word", "You could run\n```bash\nls\n```", None),
+    ("python fence", "Action:\n```python\nprint(1)\n```", None),
+    (
+        "tool call tags",
+        '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>',
+        bash("ls"),
+    ),
+    ("arguments as text", '{"name": "bash", "arguments": "ls -a"}', bash("ls -a")),
+    (
+        "function tags",
+        "<tool_call>\n<function=bash>\n<parameter=command>\nls\n</parameter>\n</function>\n</tool_call>",
+        bash("ls"),
+    ),
+    ("function tags open", "<function=bash><parameter=command>\nls", bash("ls")),
+    # Not quite JSON.
+    ("raw breaks", 'Action: {"name": "bash", "command": "cat <<E\nhi\nE"}', bash("cat <<E\nhi\nE")),
+    ("raw tab", 'Action: {"name": "bash", "command": "a\tb"}', bash("a\tb")),
+    ("single quotes", "Action: {'name': 'bash', 'command': 'ls'}", bash("ls")),
+    ("single around double", "Action: {'name': 'bash', 'command': 'echo \"hi\"'}", bash('echo "hi"')),
+    ("mixed quotes", 'Action: {"name": "bash", "command": \'ls\'}', bash("ls")),
+    ("curly quotes", "Action: {“name”: “bash”, “command”: “ls”}", bash("ls")),
+    ("bare keys", 'Action: {name: "bash", command: "ls"}', bash("ls")),
+    ("trailing comma", 'Action: {"name": "bash", "command": "ls",}', bash("ls")),
+    ("quotes inside", 'Action: {"name": "bash", "command": "python3 -c "print(1)""}', bash('python3 -c "print(1)"')),
+    (
+        "braces inside",
+        'Action: {"name": "bash", "command": "awk "{print $1}" f"}',
+        bash('awk "{print $1}" f'),
+    ),
+    ("wrong escape", r'Action: {"name": "bash", "command": "grep \d+ f"}', bash(r"grep \d+ f")),
+    ("LaTeX inside", r'Action: {"name": "bash", "command": "echo \sqrt{2}"}', bash(r"echo \sqrt{2}")),
+    ("triple quotes", 'Action: {"name": "bash", "command": """ls\npwd"""}', bash("ls\npwd")),
+    ("brace missing, fence", '```\nAction: {"name": "bash", "command": "ls"\n```', bash("ls")),
+    ("brace missing", 'Action: {"name": "bash", "command": "ls"', bash("ls")),
+    ("quote missing", 'Action: {"name": "bash", "command": "ls -l', bash("ls -l")),
+    ("quote missing, fence", '```json\nAction: {"name": "bash", "command": "ls -l\n```', bash("ls -l")),
+    ("cut in the key", 'Action: {"name": "bash", "comm', Call("bash", "")),
+    ("cut in the name", 'Action: {"name": "ba', None),
+    ("command in a list", 'Action: {"name": "bash", "command": ["ls", "-l"]}', bash("ls -l")),
+    ("unicode", 'Action: {"name": "bash", "command": "echo naïve ✓ 数"}', bash("echo naïve ✓ 数")),
+    ("unicode escape", r'Action: {"name": "bash", "command": "echo \u00e9"}', bash("echo é")),
+    ("text after", 'Action: {"name": "bash", "command": "ls"} and then I will see.', bash("ls")),
+    # Other tools, and calls that say nothing.
+    ("other tool", 'Action: {"name": "python", "code": "1"}', Call("python", "")),
+    ("other tool, command", 'Action: {"name": "search", "command": "x"}', Call("search", "x")),
+    ("answer as a tool", 'Action: {"name": "final_answer", "answer": "4"}', Call("final_answer", "")),
+    ("no command", 'Action: {"name": "bash"}', Call("bash", "")),
+    ("no object", "Action: I will look at the file.", None),
+    ("empty object", "Action: {}", None),
+    ("other JSON", 'The result is {"name": "x", "value": 3}.', None),
+    # More than one thing.
+    (
+        "two actions",
+        'Action: {"name": "bash", "command": "first"}\nAction: {"name": "bash", "command": "second"}',
+        bash("first"),
+    ),
+    (
+        "broken, then good",
+        'Action: look\nAction: {"name": "bash", "command": "second"}',
+        bash("second"),
+    ),
+    ("action, then answer", 'Action: {"name": "bash", "command": "ls"}\nFinal answer: 4', bash("ls")),
+    ("answer, then action", 'Final answer: 4\nAction: {"name": "bash", "command": "ls"}', bash("ls")),
+    ("open action, answer", 'Action: {"name": "bash", "command": "ls\nFinal answer: 4', bash("ls")),
+    (
+        "answer in a command",
+        'Action: {"name": "bash", "command": "echo Final answer: 4"}',
+        bash("echo Final answer: 4"),
+    ),
+    ("no action, then answer", "Action: none\nFinal answer: 4", Final("4")),
+    ("two answers", "Final answer: 3\nWait, no.\nFinal answer: 4", Final("4")),
+    ("short one last", "Final answer: 3\nAnswer: 4", Final("4")),
+    ("empty one last", "Final answer: 3\nAnswer:", Final("3")),
+    (
+        "invented observation",
+        'Action: {"name": "bash", "command": "ls"}\nObservation: a.txt\nFinal answer: a.txt',
+        bash("ls"),
+    ),
+    ("invented, alone", "Observation from bash:\n4\nFinal answer: 4", None),
+    # The answer's own shapes.
+    ("full-width final", "Final answer\uff1a42", Final("42")),
+    ("bold final", "**Final answer:** 42", Final("42")),
+    ("bold answer", "**Final Answer: 42**", Final("42")),
+    ("boxed on the next line", "Final answer:\n\n\\boxed{42}", Final(r"\boxed{42}")),
+    ("boxed over lines", "Final answer: \\boxed{\n4\n}\nDone.", Final("\\boxed{\n4\n}")),
+    ("boxed twice", r"Final answer: \boxed{1} or \boxed{2}", Final(r"\boxed{1} or \boxed{2}")),
+    ("text after it", "Final answer: 42\nI hope that helps.", Final("42")),
+    ("the answer is", "The final answer is: 42", Final("42")),
+    ("is, boxed", r"So the answer is \boxed{42}.", Final(r"\boxed{42}.")),
+    ("is, no colon", "The answer is probably 42, let me check.", None),
+    ("boxed alone", r"We get \boxed{42}.", None),
+    ("in a sentence, late", "We know that the final answer: 42", None),
+    ("nothing after", "Final answer:", None),
+    ("with spaces", "  Final  answer :  42  ", Final("42")),
+    ("money", "Final answer: $1,234.50", Final("$1,234.50")),
+    ("negative", "Final answer: -7", Final("-7")),
+    # Reasoning.
+    ("thinking", '<think>Final answer: 3</think>\nAction: {"name": "bash", "command": "ls"}', bash("ls")),
+    ("thinking closed only", 'Action: {"name": "bash", "command": "no"}\n</think>\nFinal answer: 4', Final("4")),
+    ("thinking open", "<think>\nFinal answer: 4", None),
+    ("thinking twice", "<think>a</think>Final answer: 1<think>b</think>Final answer: 2", Final("2")),
+    # Nothing.
+    ("empty", "", None),
+    ("blank", " \n\t\n", None),
+    ("prose", "I do not know what to do.", None),
+    ("a number", "42", None),
+]

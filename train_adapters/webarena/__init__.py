@@ -1,0 +1,1 @@
+"""Web sites used by a browser agent."""
