@@ -45,7 +45,7 @@ def test_help_works_from_another_directory_and_changes_nothing(script: Path, tmp
     result = run(str(script), "--help", cwd=tmp_path)
     assert (result.returncode, result.stderr) == (0, "")
     assert f"Usage: scripts/{script.name}" in result.stdout
-    assert "EOH_ESOPT_TORCH_INDEX" in result.stdout
+    assert "PYTHON  " in result.stdout
     assert list(tmp_path.iterdir()) == []
 
 
