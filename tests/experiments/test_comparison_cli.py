@@ -56,7 +56,7 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the runs of two arms and three seeds."""
     root = tmp_path_factory.mktemp("sweep")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "load_model", lambda config, notify: ScriptedModel(write))
+        patch.setattr(engine, "load_model", lambda *arguments: ScriptedModel(write))
         for method in ("eoh", "esopt-eoh"):
             for seed in (1, 2, 3):
                 config = RunConfig(

@@ -95,17 +95,17 @@ def command_line(
     line = [bwrap, "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
     line += ["--die-with-parent", "--new-session", "--as-pid-1", "--clearenv", *who.arguments]
     system = [Path(path) for path in _SYSTEM]
-    for folder in _parents([*system, *python, Path(WARDEN)]):
-        line += ["--perms", "0755", "--dir", str(folder)]
+    line += _folders(_parents([*system, Path(WARDEN)]))
     for path in system:
         line += _as_it_is(path)
+    line += ["--proc", "/proc", "--dev", "/dev", "--ro-bind", str(WARDEN_SOURCE), WARDEN]
+    for writable in WRITABLE:
+        line += ["--perms", "1777", "--size", str(limits.folder_bytes), "--tmpfs", writable]
+    line += _folders(_parents(python))  # after those: this Python may lie in one of them
     for folder in python:
         line += ["--ro-bind", str(folder), str(folder)]
     for path in _covered([*_own_packages(), *hidden], [Path("/usr"), *python]):
         line += _blank(path)
-    line += ["--proc", "/proc", "--dev", "/dev", "--ro-bind", str(WARDEN_SOURCE), WARDEN]
-    for writable in WRITABLE:
-        line += ["--perms", "1777", "--size", str(limits.folder_bytes), "--tmpfs", writable]
     for name, descriptor in files.items():
         line += ["--perms", "0444", "--ro-bind-data", str(descriptor), f"{FOLDER}/{name}"]
     line += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", FOLDER, "--seccomp", str(seccomp)]
@@ -141,7 +141,12 @@ def _python_folders() -> list[Path]:
 
 def _parents(paths: Sequence[Path]) -> list[Path]:
     """Folders to make first: bubblewrap would make them for itself alone."""
-    return sorted({parent for path in paths for parent in path.parents} - {Path("/")})
+    mounted = {Path(place) for place in ("/", *WRITABLE)}
+    return sorted({parent for path in paths for parent in path.parents} - mounted)
+
+
+def _folders(paths: Sequence[Path]) -> list[str]:
+    return [part for path in paths for part in ("--perms", "0755", "--dir", str(path))]
 
 
 def _as_it_is(path: Path) -> list[str]:
