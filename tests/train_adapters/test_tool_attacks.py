@@ -317,7 +317,7 @@ def test_files_survive_within_an_episode_and_not_beyond_it() -> None:
     first = run("echo 1 > a; echo 2 > /tmp/b; chmod 0 a", "chmod 600 a; cat a /tmp/b", tools=tools)
     [second] = run("find /workspace /tmp /dev/shm -xdev -type f", tools=tools)
     assert first[1].text == "1\n2"
-    assert not second.text
+    assert second.text == "[no output]"
 
 
 def test_nothing_of_a_closed_tool_is_left() -> None:
