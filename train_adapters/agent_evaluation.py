@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -63,12 +63,16 @@ class AgentRequest:
 
 
 def training_of(history: Path | None) -> TrainConfig:
-    """The settings of the training that a history is of, or else those that trainings have by default."""
+    """The settings of the training that a history is of, or else those that trainings have by default.
+
+    Raises:
+        UserError: the training's settings are damaged, or another release's.
+    """
     folder = history if history is None or history.is_dir() else history.parent
-    if folder is not None and (folder / CONFIG).is_file():
-        with suppress(UserError):  # the history may be a search's
-            return read_config(folder / CONFIG, TrainConfig)
-    return TrainConfig("", "")
+    file = None if folder is None else folder / CONFIG
+    if file is None or not file.is_file() or '"adapter"' not in file.read_text(encoding="utf-8"):
+        return TrainConfig("", "")  # no training: the history alone, or a search's
+    return read_config(file, TrainConfig)
 
 
 def evaluate_agent(request: AgentRequest, *, told: Told, notify: Notify, progress: Progress) -> Evaluation:

@@ -13,11 +13,11 @@ from eoh_esopt.cli.options import TABLE_OR_JSON
 from operators.errors import UserError
 
 _MOVABLE = ("base_url", "request_timeout", "servers")
-_OPEN = {"ignore_unknown_options": True, "allow_extra_args": True}
+OPEN = {"ignore_unknown_options": True, "allow_extra_args": True}
 """Options that are not known here are the adapter's."""
 
 
-@click.command(context_settings=_OPEN)
+@click.command(context_settings=OPEN)
 @click.argument("adapter", required=False)
 @click.option("--model", help="Name from `eoh-esopt model list`, a hub id, or a folder with a checkpoint.")
 @click.option("--preset", "presets", multiple=True, help="Shipped name (--list-presets) or a .toml file; repeatable.")
@@ -191,7 +191,7 @@ def _refuse(
         )
 
 
-@click.command("evaluate-agent", context_settings=_OPEN)
+@click.command("evaluate-agent", context_settings=OPEN)
 @click.argument("adapter")
 @click.option("--model", help="Name, hub id or folder.  [default: the history's]")
 @click.option("--history", type=click.Path(path_type=Path), help="Folder or history.json of a training to apply first.")

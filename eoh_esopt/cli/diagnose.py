@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.text import Text
 
+from eoh_esopt.cli.options import TABLE_FORMATS
 from operators.errors import UserError
 
 if TYPE_CHECKING:
@@ -25,15 +26,7 @@ _TABLES = ("learning", "rewards", "updates", "generations", "operators", "time")
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
-@click.option(
-    "-f",
-    "--format",
-    "form",
-    type=click.Choice(["table", "md", "csv", "json"]),
-    default="table",
-    show_default=True,
-    help="Tables to read, to paste or to compute with; JSON has everything.",
-)
+@TABLE_FORMATS
 @click.option("--table", "names", multiple=True, type=click.Choice(_TABLES), help="Only this table; repeatable.")
 @click.option("--weights", type=click.Path(path_type=Path), help="Folder of the model before the runs, for comparison.")
 def diagnose(runs: tuple[Path, ...], form: str, names: tuple[str, ...], weights: Path | None) -> None:

@@ -200,3 +200,18 @@ def test_how_replies_are_drawn_reaches_the_model(
     out = ["--out", tmp_path / "run"] if command == "train" else []
     assert refused(command, *small, *options, *out) == "no model"
     assert asked == [(0.5, ChatSettings(thinking=thinking))]
+
+
+def test_an_evaluation_takes_the_training_s_settings(tmp_path: Path) -> None:
+    """What a training said of itself would not come out again, or a damaged file would change the figures in silence."""
+    from train_adapters.agent_evaluation import training_of
+    from train_adapters.config import TrainConfig
+
+    config = tmp_path / "config.json"
+    config.write_text(TrainConfig("sudoku", "m", seed=7).to_json())
+    assert training_of(tmp_path).seed == training_of(tmp_path / "history.json").seed == 7
+    config.write_text(config.read_text().replace('"seed"', '"sead"'))
+    with pytest.raises(UserError, match="unknown setting 'sead'"):
+        training_of(tmp_path)
+    config.write_text('{"problem": "tsp_construct"}')
+    assert training_of(tmp_path) == training_of(None) == TrainConfig("", "")

@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from eoh_esopt.cli.options import TABLE_FORMATS
 from operators.errors import UserError
-from train_adapters.cli import adapter_settings
+from train_adapters.cli import OPEN, adapter_settings
 
 if TYPE_CHECKING:
     from train_adapters.grpo.comparison import TrainingComparison
 
-_OPEN = {"ignore_unknown_options": True, "allow_extra_args": True}
-"""Options that are not known here are the adapter's."""
 
-
-@click.command("compare-training", context_settings=_OPEN)
+@click.command("compare-training", context_settings=OPEN)
 @click.argument("adapter", required=False)
 @click.option("--preset", "presets", multiple=True, help="matched-budget, matched-budget-small or a .toml file.")
 @click.option("--model", help="Name, hub id or folder.  [default: the preset's]")
@@ -32,15 +30,7 @@ _OPEN = {"ignore_unknown_options": True, "allow_extra_args": True}
 @click.option("--prompts", type=int, help="Tasks of a step.")
 @click.option("--group", type=int, help="Episodes of each of them.")
 @click.option("--force", is_flag=True, help="Compare different budgets; they are labelled so.")
-@click.option(
-    "-f",
-    "--format",
-    "form",
-    type=click.Choice(["table", "md", "csv", "json"]),
-    default="table",
-    show_default=True,
-    help="Output.",
-)
+@TABLE_FORMATS
 @click.pass_context
 def compare_training(
     context: click.Context,
