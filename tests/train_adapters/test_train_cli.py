@@ -203,7 +203,7 @@ def test_how_replies_are_drawn_reaches_the_model(
 
 
 def test_an_evaluation_takes_the_training_s_settings(tmp_path: Path) -> None:
-    """What a training said of itself would not come out again, or a damaged file would change the figures in silence."""
+    """What a training said of itself would not come out again, or a damaged file would change figures in silence."""
     from train_adapters.agent_evaluation import training_of
     from train_adapters.config import TrainConfig
 
