@@ -178,10 +178,19 @@ class Adapter(Protocol):
         ...
 
 
+PATIENCE_S = 2.0
+"""How long a round waits for one more of its steps, at the least. Usual commands take a twentieth of it."""
+
+
 def side_by_side(adapter: Adapter) -> int | None:
     """Most episodes that can be played at once: what the adapter says in an attribute `side_by_side`, else any."""
     found = getattr(adapter, "side_by_side", None)
     return None if found is None else int(found)
+
+
+def patience(adapter: Adapter) -> float:
+    """Seconds that others wait for a slow step at the least: what the adapter says in `patience`, else `PATIENCE_S`."""
+    return float(getattr(adapter, "patience", PATIENCE_S))
 
 
 def success_threshold(adapter: Adapter) -> float:
@@ -250,6 +259,7 @@ class Episode:
         group: the task's.
         prompt_tokens: read by the model over all turns.
         new_tokens: written by the model over all turns.
+        late: steps that the other episodes of its round did not wait for, see `train_adapters.pace`.
     """
 
     task: str
@@ -264,6 +274,7 @@ class Episode:
     group: str = ""
     prompt_tokens: int = 0
     new_tokens: int = 0
+    late: int = 0
 
     @property
     def tokens(self) -> int:

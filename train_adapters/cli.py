@@ -38,7 +38,9 @@ OPEN = {"ignore_unknown_options": True, "allow_extra_args": True}
 @click.option("--top-k", type=int, help="[default: 20]")
 @click.option("--presence-penalty", type=float, help="Off the logits of tokens that a reply holds.  [default: 1.5]")
 @click.option("--thinking", is_flag=True, default=None, help="Let models that can think do so before they answer.")
-@click.option("--pace", help="rounds (repeats itself exactly) or free (nobody waits for others).  [default: rounds]")
+@click.option(
+    "--pace", help="rounds (repeats itself exactly where no step is slow) or free (nobody waits).  [default: rounds]"
+)
 @click.option("--shaping", help="Rewards to weights: z-score or centred-rank.  [default: z-score]")
 @click.option("--over-tasks", is_flag=True, default=None, help="Rewards as z-scores within each task.")
 @click.option("--antithetic", is_flag=True, default=None, help="Directions in pairs of opposite sign.")

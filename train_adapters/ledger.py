@@ -23,6 +23,7 @@ class TrainLedger:
         new_tokens: tokens that the model wrote in them.
         evaluation_episodes: rollouts of evaluations.
         evaluation_tokens: tokens read and written in those.
+        late_steps: steps in all of these that a round did not wait for; alone here, it depends on the time they took.
         updates: ES updates applied.
         skips: ES updates not made.
         skip_reasons: how many for each reason, named up to its first colon.
@@ -40,6 +41,7 @@ class TrainLedger:
     new_tokens: int = 0
     evaluation_episodes: int = 0
     evaluation_tokens: int = 0
+    late_steps: int = 0
     updates: int = 0
     skips: int = 0
     skip_reasons: Mapping[str, int] = field(default_factory=dict)
@@ -70,6 +72,7 @@ class TrainLedger:
             self.model_calls += episode.turns
             self.prompt_tokens += episode.prompt_tokens
             self.new_tokens += episode.new_tokens
+            self.late_steps += episode.late
 
     def evaluate(self, episodes: Sequence[Episode]) -> None:
         """Count the rollouts of an evaluation."""
@@ -77,6 +80,7 @@ class TrainLedger:
         for episode in episodes:
             self.evaluation_episodes += 1
             self.evaluation_tokens += episode.tokens
+            self.late_steps += episode.late
 
     def check_skill(self, episodes: Iterable[Episode]) -> None:
         """Count the rollouts of a check."""

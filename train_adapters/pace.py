@@ -2,7 +2,8 @@
 
 In rounds: all that wait for the model are answered at once, then all take their step. A reply may depend, in its last
 bits, on what else is in the model's batch: with the same episodes in the same rounds, a training that was stopped and
-resumed ends in the same weights.
+resumed ends in the same weights. A step that keeps the others waiting is left behind: its episode joins the round that
+begins after it. When that is depends on the time, so such steps are counted.
 
 Free: an episode joins the next batch as soon as it is ready, and others take their steps while the model writes. A slow
 step delays nobody. Which episodes share a batch depends on the time that steps take, so replies repeat themselves only
@@ -12,8 +13,10 @@ where the model's do not depend on their batch.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from time import monotonic
 from typing import Protocol
 
 from eoh_esopt.engine.timings import Timekeeper
@@ -32,7 +35,13 @@ Told = Callable[[int], None]
 
 
 class Playing(Protocol):
-    """An episode on its way."""
+    """An episode on its way.
+
+    Attributes:
+        late: steps so far that its rounds did not wait for.
+    """
+
+    late: int
 
     @property
     def episode(self) -> Episode | None:
@@ -63,21 +72,96 @@ def check_pace(pace: str) -> None:
         raise UserError(f"Unknown pace {pace!r}. Choose one of: {', '.join(PACES)}.")
 
 
-async def play_at(pace: str, players: Sequence[Playing], model: LanguageModel, time: Timekeeper, told: Told) -> None:
-    """Play episodes to their end."""
-    await (_freely if pace == FREE else _in_rounds)(players, model, time, told)
+async def play_at(
+    pace: str, players: Sequence[Playing], model: LanguageModel, time: Timekeeper, told: Told, patience: float
+) -> None:
+    """Play episodes to their end.
+
+    Args:
+        pace: one of `PACES`.
+        players: the episodes.
+        model: answers them.
+        time: takes the time.
+        told: hears of those that are over.
+        patience: seconds that a round waits for one more of its steps, at the least, see `_round`.
+    """
+    moves = {asyncio.create_task(player.begin()): player for player in players}
+    # One thread that ends here: a model is never asked by two, and may be closed afterwards.
+    with ThreadPoolExecutor(max_workers=1) as writer:
+        try:
+            if pace == FREE:
+                await _freely(players, moves, model, writer, time, told)
+            else:
+                await _in_rounds(players, moves, model, writer, time, told, patience)
+        finally:
+            for move in moves:
+                move.cancel()
+            await asyncio.gather(*moves, return_exceptions=True)
 
 
-async def _in_rounds(players: Sequence[Playing], model: LanguageModel, time: Timekeeper, told: Told) -> None:
-    with time.waiting():
-        await asyncio.gather(*(player.begin() for player in players))
-    live = _still(players, told)
-    while live:
-        with time.writing():
-            replies = _written(model, [player.request for player in live])
+Moves = dict["asyncio.Task[None]", Playing]
+"""Steps under way."""
+
+
+async def _in_rounds(
+    players: Sequence[Playing],
+    moves: Moves,
+    model: LanguageModel,
+    writer: Executor,
+    time: Timekeeper,
+    told: Told,
+    patience: float,
+) -> None:
+    wait, late = math.inf, set[Playing]()  # all begin together
+    while moves:
         with time.waiting():
-            await asyncio.gather(*(one.take(reply) for one, reply in zip(live, replies, strict=True)))
-        live = _still(live, told)
+            done = await _round(moves, wait)
+        ready = set(_still([moves.pop(move) for move in done], told))
+        for player in moves.values():
+            player.late += player not in late
+        late = set(moves.values())
+        asking = [player for player in players if player in ready]
+        if asking:
+            requests = [player.request for player in asking]
+            with time.writing():
+                replies = await _replies(model, requests, writer if late else None)
+            for player, reply in zip(asking, replies, strict=True):
+                moves[asyncio.create_task(player.take(reply))] = player
+        wait = patience
+
+
+async def _round(moves: Iterable[asyncio.Task[None]], patience: float) -> list[asyncio.Task[None]]:
+    """The moves that are over: all of them, but for those that keep the others waiting.
+
+    These are left behind when no further move has ended for `patience` seconds, or for as long again as the round had
+    lasted, whichever is more: where every step takes its time, none is late.
+
+    Raises:
+        UserError: and whatever else a move raised.
+    """
+    began = monotonic()
+    done, pending = await asyncio.wait(list(moves), return_when=asyncio.FIRST_COMPLETED)
+    while pending:
+        limit = max(patience, monotonic() - began)
+        timeout = None if limit == math.inf else limit
+        more, pending = await asyncio.wait(pending, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        if not more:
+            break
+        done |= more
+    return _without_errors(done)
+
+
+async def _replies(model: LanguageModel, requests: Sequence[Request], writer: Executor | None) -> list[Reply]:
+    """The replies, in the order of the requests.
+
+    Args:
+        model: writes them.
+        requests: to it.
+        writer: thread to write in, where steps go on meanwhile; None to write in this one, which Ctrl-C stops at once.
+    """
+    if writer is None:
+        return _written(model, requests)
+    return await asyncio.get_running_loop().run_in_executor(writer, _written, model, requests)
 
 
 def _written(model: LanguageModel, requests: Sequence[Request]) -> list[Reply]:
@@ -96,27 +180,15 @@ def _still(players: Iterable[Playing], told: Told) -> list[Playing]:
     return live
 
 
-async def _freely(players: Sequence[Playing], model: LanguageModel, time: Timekeeper, told: Told) -> None:
-    moves = {asyncio.create_task(player.begin()): player for player in players}
-    # One thread that ends here: a model is never asked by two, and may be closed afterwards.
-    with ThreadPoolExecutor(max_workers=1) as writer:
-        try:
-            await _keep_writing(players, moves, model, writer, time, told)
-        finally:
-            for move in moves:
-                move.cancel()
-            await asyncio.gather(*moves, return_exceptions=True)
-
-
-async def _keep_writing(
+async def _freely(
     players: Sequence[Playing],
-    moves: dict[asyncio.Task[None], Playing],
+    moves: Moves,
     model: LanguageModel,
     writer: Executor,
     time: Timekeeper,
     told: Told,
 ) -> None:
-    """Write batch after batch, each from those that are ready, until nobody is left; `moves` are those under way."""
+    """Write batch after batch, each from those that are ready, until nobody is left."""
     ready: set[Playing] = set()
     while moves or ready:
         with time.waiting():
@@ -149,6 +221,11 @@ async def _settled(moves: Iterable[asyncio.Task[None]], *, wait: bool) -> list[a
     if wait:
         await asyncio.wait(moves, return_when=asyncio.FIRST_COMPLETED)
     done, _ = await asyncio.wait(moves, timeout=_LINGER_S)
-    for task in done:
-        task.result()
-    return list(done)
+    return _without_errors(done)
+
+
+def _without_errors(done: Iterable[asyncio.Task[None]]) -> list[asyncio.Task[None]]:
+    done = list(done)
+    for move in done:
+        move.result()
+    return done

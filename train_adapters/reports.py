@@ -189,6 +189,8 @@ def _facts(summary: Mapping[str, Any], generations: Sequence[Mapping[str, Any]])
     yield "episodes", f"{ledger['episodes']:,} to learn from, {ledger['evaluation_episodes']:,} to evaluate"
     for group, text in failure_lines(ledger.get("failures", {})):
         yield f"left out, {group}", text
+    if ledger.get("late_steps"):
+        yield "late steps", f"{ledger['late_steps']:,} that a round did not wait for; it may not repeat itself exactly"
     tokens = ledger["prompt_tokens"] + ledger["new_tokens"]
     yield "tokens", f"{tokens:,} to learn from ({ledger['new_tokens']:,} written)"
     if ledger.get("skill_calls"):

@@ -20,6 +20,7 @@ from train_adapters.adapter import (
     Episode,
     hear,
     is_repeatable,
+    patience,
     why,
 )
 from train_adapters.pace import ROUNDS, Told, play_at
@@ -116,7 +117,7 @@ def play(table: Table, jobs: Sequence[Job], place: str) -> list[Episode]:
 
 async def _play(table: Table, players: Sequence[_Player]) -> list[Episode]:
     try:
-        await play_at(table.pace, players, table.model, table.time, table.told)
+        await play_at(table.pace, players, table.model, table.time, table.told, patience(table.adapter))
     finally:
         await asyncio.gather(*(player.leave() for player in players))
     return [player.told(table.keep) for player in players]
@@ -131,6 +132,7 @@ class _Player:
         self._environment: Environment | None = None
         self._attempts = 0
         self._prompt_tokens = self._new_tokens = 0  # of all attempts: they were spent
+        self.late = 0
         self.episode: Episode | None = None
         self.request = Request("", "", 0)
 
@@ -244,6 +246,7 @@ class _Player:
             group=self._job.task.group,
             prompt_tokens=self._prompt_tokens,
             new_tokens=self._new_tokens,
+            late=self.late,
         )
 
 

@@ -71,11 +71,57 @@ class OneWaits(CountAdapter):
             self._over.set()
 
 
-def test_at_the_free_pace_a_slow_step_delays_nobody() -> None:
+class OneWaitsABit(OneWaits):
+    """The same, in rounds that wait for a tenth of a second."""
+
+    patience = 0.1
+
+
+@pytest.mark.parametrize("pace", PACES)
+def test_a_slow_step_holds_nobody_up(pace: str) -> None:
     """Else one tool call of twenty seconds holds up hundreds of episodes, again and again."""
-    episodes = played(OneWaits(), ScriptedModel(lambda request, number: "1"), FREE)
+    episodes = played(OneWaitsABit(), ScriptedModel(lambda request, number: "1"), pace)
     assert [episode.ending for episode in episodes[:2]] == [Ending.SCORED, Ending.SCORED]
     assert {episode.turns for episode in episodes} == {3, 4}
+    late = [episode.late for episode in episodes]
+    assert late == [pace == ROUNDS, *[0] * 9], "each late step is counted once, however many rounds it lasts"
+
+
+def test_rounds_wait_where_all_steps_are_slow() -> None:
+    """Else episodes fall apart into rounds of one, and a training no longer repeats itself where pages load slowly."""
+
+    class Slow(CountDown):
+        async def step(self, action: int | None) -> None:
+            await asyncio.sleep(0.2 + 0.04 * self.left)
+            await super().step(action)
+
+    class AllSlow(CountAdapter):
+        patience = 0.01
+
+        def environment(self, task: AgentTask) -> CountDown:
+            return Slow(task.payload["target"], lambda moment: None)
+
+    model = ScriptedModel(lambda request, number: "1")
+    episodes = played(AllSlow(), model, ROUNDS)
+    assert {(episode.ending.counts, episode.late) for episode in episodes} == {(True, 0)}
+    assert model.batch_sizes[0] == 10
+
+
+def test_what_fails_while_late_stops_the_rounds() -> None:
+    """Else a program that only needs to be installed is not named until every other episode is over, or never."""
+
+    class Fails(Waits):
+        async def step(self, action: int | None) -> None:
+            await asyncio.sleep(0.3)
+            raise UserError("Install it.")
+
+    class OneFails(OneWaitsABit):
+        def environment(self, task: AgentTask) -> CountDown:
+            kind = Fails if task.id == "train-0" else CountDown
+            return kind(task.payload["target"], lambda moment: None, *([None] if kind is Fails else []))
+
+    with pytest.raises(UserError, match=r"Install it\."):
+        played(OneFails(), ScriptedModel(lambda request, number: "no number"), ROUNDS)
 
 
 def test_episodes_step_while_the_model_writes() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,8 @@ from train_adapters.webarena.stages import Source
 
 SOURCES = ("local", "miniwob", "webarena-lite")
 VIEWS = ("html", "axtree")
+_PATIENCE = 15.0
+"""Seconds that one browser waits for another: pages take longer than commands do."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,11 @@ class WebAdapter:
     def side_by_side(self) -> int:
         """Most episodes at once: one a browser."""
         return len(self._fleet.seats)
+
+    @property
+    def patience(self) -> float:
+        """Seconds that others wait for a slow step, see `train_adapters.pace`."""
+        return _PATIENCE
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -119,6 +127,7 @@ def make_adapter(
     judge: str = "verified",
     judge_model: str = "",
     judge_url: str = "",
+    navigation_seconds: float = 30.0,
 ) -> WebAdapter:
     """The adapter from its settings.
 
@@ -140,6 +149,7 @@ def make_adapter(
         judge: webarena-lite: `verified` (deterministic) or `benchmark` (with a language model for free answers).
         judge_model: webarena-lite: name of that language model.
         judge_url: webarena-lite: address of its endpoint; OpenAI's own without it.
+        navigation_seconds: limit of a page.
 
     Raises:
         UserError: a setting cannot be used, or what the browsers need is not installed.
@@ -150,6 +160,8 @@ def make_adapter(
     for name, value in counts.items():
         if type(value) is not int or value < 1:
             raise UserError(f"{name} must be a whole number of at least 1, not {value!r}.")
+    if type(navigation_seconds) not in (int, float) or not 0 < navigation_seconds < math.inf:
+        raise UserError(f"navigation_seconds must be a number above 0, not {navigation_seconds!r}.")
     chosen = [one.strip() for one in names.split(",") if one.strip()]
     found: Source
     if source == "local":
@@ -162,7 +174,7 @@ def make_adapter(
         found = _lite(sites, browsers, mutating, judge, judge_model, judge_url)
     else:
         raise UserError(f"Unknown source {source!r}. Choose one of {', '.join(SOURCES)}.")
-    python, options = python_of(BROWSERS), BrowserOptions(chromium(), view)
+    python, options = python_of(BROWSERS), BrowserOptions(chromium(), view, navigation_ms=1000 * navigation_seconds)
     fleet = Fleet([Seat(Browser(python, options), found.stage(number)) for number in range(browsers)], Breaker())
     return WebAdapter(found, fleet, WebSettings(view, page_chars, turns, new_tokens))
 
