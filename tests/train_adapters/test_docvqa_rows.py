@@ -95,9 +95,6 @@ def test_a_folder_without_a_file_says_what_is_wanted(tmp_path: Path) -> None:
     """Else a download in another format leaves a user without a clue."""
     with pytest.raises(UserError, match=r"There is no .*train\.jsonl"):
         read_split(tmp_path, "train", 1)
-    (tmp_path / "train-00000.parquet").write_bytes(b"PAR1")
-    with pytest.raises(UserError, match=r"Parquet files have to be converted first, see docs/react\.md"):
-        read_split(tmp_path, "train", 1)
 
 
 def test_files_that_leave_a_choice_or_have_nothing_are_refused(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from train_adapters.adapter import SPLITS, AgentTask, Judged
 from train_adapters.docvqa.anls import SUCCESS, similarity
 from train_adapters.docvqa.documents import KINDS
 from train_adapters.docvqa.generator import VERSION, Recipe, page_file
+from train_adapters.docvqa.parquet import as_rows
 from train_adapters.docvqa.rows import DocvqaRow, check_apart, read_split
 from train_adapters.react import Brief, ReactAdapter, ReactLimits, ReactParts, Transcript, system_text
 from train_adapters.tools import Mount, make_sandbox
@@ -51,7 +52,8 @@ def make_adapter(
     """The adapter from its settings.
 
     Args:
-        data: folder with the questions and pages to read, see `train_adapters.docvqa.rows`; None to draw them.
+        data: folder with the questions and pages to read, see `train_adapters.docvqa.rows` and `parquet`; None to draw
+            them.
         kinds: of the documents that are drawn, in turn: `form`, `receipt`, `invoice`, `letter`, `table`, or `all`.
         train: questions to learn from, each about a page of its own where they are drawn.
         val: to evaluate on during the training.
@@ -75,14 +77,15 @@ def make_adapter(
             raise UserError(f"{name} must be a whole number of at least 0, not {value!r}.")
     if type(seed) is not int:
         raise UserError(f"seed must be a whole number, not {seed!r}.")
-    tasks = _drawn(_known(kinds), counts, seed) if data is None else _read(Path(data), counts)
+    folder = None if data is None else as_rows(Path(data))
+    tasks = _drawn(_known(kinds), counts, seed) if folder is None else _read(folder, counts)
     return ReactAdapter(
         ReactParts(
             name="docvqa",
             tasks=tasks,
-            brief=partial(_brief, folder=Path(data or "")),
+            brief=partial(_brief, folder=folder or Path()),
             score=partial(_score, last_line=last_line),
-            sandbox=make_sandbox(unsafe=unsafe_tools, hidden=[] if data is None else [Path(data)]),
+            sandbox=make_sandbox(unsafe=unsafe_tools, hidden=[Path(data), folder] if data and folder else []),
             limits=ReactLimits(turns, new_tokens, context_tokens, total_tokens),
             success=SUCCESS,
         )

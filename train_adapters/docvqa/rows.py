@@ -99,8 +99,7 @@ def _file(folder: Path, split: str) -> Path | None:
         names = ", ".join(path.name for path in found)
         raise UserError(f"{folder} has several files for split {split}: {names}. Leave one of them there.")
     if not found and split == "train":
-        hint = " Parquet files have to be converted first, see docs/react.md." if any(folder.rglob("*.parquet")) else ""
-        raise UserError(f"There is no {folder / 'train.jsonl'}, nor a train*.json in its place.{hint}")
+        raise UserError(f"There is no {folder / 'train.jsonl'}, nor a train*.json or Parquet files in its place.")
     return found[0] if found else None
 
 
