@@ -8,7 +8,7 @@ usage() {
 Usage: scripts/test_web.sh [PYTEST ARGUMENTS]
 
 Makes the environments of the web adapter (scripts/setup_web.sh) and runs the tests in tests/web in headless Chromium,
-on the sites that are shipped and on MiniWoB++. About four minutes on two cores.
+on the sites that are shipped, on MiniWoB++ and on made-up ones. About six minutes on two cores.
 
 Options:
   --help   show this text; every other argument goes to pytest

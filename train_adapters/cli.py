@@ -89,6 +89,7 @@ def train(
     Examples:
       eoh-esopt train sudoku --masks 15 --model Qwen3.5-4B --out runs/sudoku
       eoh-esopt train sudoku --preset sudoku-15 --preset constant-sigma --out runs/constant
+      eoh-esopt train webarena --source local --preset webarena-small --out runs/web
       eoh-esopt train my_adapter.py --model SmolLM2-135M-Instruct --scope norms --generations 20 \\
           --directions 8 --batch 8 --out runs/mine
       eoh-esopt train --resume runs/sudoku

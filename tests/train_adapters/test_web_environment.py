@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -41,7 +42,7 @@ class FakeStage:
         self.changes = 0
         self.judged: list[Ended] = []
 
-    def prepare(self, task: AgentTask) -> Opening:
+    def prepare(self, task: AgentTask, browser: Any) -> Opening:
         return Opening("http://shop/")
 
     def judge(self, task: AgentTask, ended: Ended, browser: Any) -> float:
@@ -174,3 +175,23 @@ def test_the_same_action_over_and_over_ends_the_episode() -> None:
     check_turns([click, click, Action("Click", "2"), click, click, click])
     with pytest.raises(AgentFailed, match="5 times in a row"):
         check_turns([Action("Wait"), *[click] * 5])
+
+
+@pytest.mark.parametrize("slow", ["slow_site", "slow_model"])
+def test_time_that_others_spent_is_not_the_agents_fault(slow: str) -> None:
+    """An agent would be given 0 for a model on a slow machine, and directions be ranked by who shared it."""
+
+    def page(command: str, count: int) -> dict[str, Any]:
+        time.sleep(0.2 if slow == "slow_site" and command == "act" else 0)
+        return {}
+
+    async def one() -> None:
+        environment = WebEnvironment(TASK, fleet_of(page), 0, 0.0, 0.1)
+        await environment.reset()
+        if slow == "slow_model":
+            await asyncio.sleep(0.2)
+        await environment.step(Action("go_backward"))
+
+    with pytest.raises(InfraFailed, match=r"episode_seconds = 0\.1") as failed:
+        asyncio.run(one())
+    assert failed.value.kind == slow

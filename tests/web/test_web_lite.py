@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from made_up_site import Answer, Asked, site
 from web_agents import play_all
 
 from operators.errors import UserError
@@ -19,27 +18,15 @@ _TODOS = 44
 """WebArena's id of "Open my todos page"."""
 
 
-class Pages(BaseHTTPRequestHandler):
-    """Pages with two links."""
-
-    def do_GET(self) -> None:
-        body = f"<title>{self.path}</title><a href='/dashboard/todos'>To-dos</a> <a href='/other'>Other</a>".encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *parts: object) -> None:
-        """Nobody reads it."""
+def page(asked: Asked) -> Answer:
+    """With two links."""
+    return Answer(f"<title>{asked.path}</title><a href='/dashboard/todos'>To-dos</a> <a href='/other'>Other</a>")
 
 
 @pytest.fixture(scope="module")
 def gitlab() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Pages)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
+    with site(page) as running:
+        yield running.url
 
 
 def sites_file(folder: Path, text: str) -> str:

@@ -128,6 +128,7 @@ def make_adapter(
     judge_model: str = "",
     judge_url: str = "",
     navigation_seconds: float = 30.0,
+    episode_seconds: float = 1_200.0,
 ) -> WebAdapter:
     """The adapter from its settings.
 
@@ -150,6 +151,7 @@ def make_adapter(
         judge_model: webarena-lite: name of that language model.
         judge_url: webarena-lite: address of its endpoint; OpenAI's own without it.
         navigation_seconds: limit of a page.
+        episode_seconds: limit of an episode, the model's time included; what takes longer is left out.
 
     Raises:
         UserError: a setting cannot be used, or what the browsers need is not installed.
@@ -160,8 +162,9 @@ def make_adapter(
     for name, value in counts.items():
         if type(value) is not int or value < 1:
             raise UserError(f"{name} must be a whole number of at least 1, not {value!r}.")
-    if type(navigation_seconds) not in (int, float) or not 0 < navigation_seconds < math.inf:
-        raise UserError(f"navigation_seconds must be a number above 0, not {navigation_seconds!r}.")
+    for name, limit in {"navigation_seconds": navigation_seconds, "episode_seconds": episode_seconds}.items():
+        if type(limit) not in (int, float) or not 0 < limit < math.inf:
+            raise UserError(f"{name} must be a number above 0, not {limit!r}.")
     chosen = [one.strip() for one in names.split(",") if one.strip()]
     found: Source
     if source == "local":
@@ -176,7 +179,7 @@ def make_adapter(
         raise UserError(f"Unknown source {source!r}. Choose one of {', '.join(SOURCES)}.")
     python, options = python_of(BROWSERS), BrowserOptions(chromium(), view, navigation_ms=1000 * navigation_seconds)
     fleet = Fleet([Seat(Browser(python, options), found.stage(number)) for number in range(browsers)], Breaker())
-    return WebAdapter(found, fleet, WebSettings(view, page_chars, turns, new_tokens))
+    return WebAdapter(found, fleet, WebSettings(view, page_chars, turns, new_tokens, seconds=episode_seconds))
 
 
 def _lite(sites: str, browsers: int, mutating: str, judge: str, model: str, url: str) -> LiteSource:

@@ -63,8 +63,8 @@ class WebEnvironment:
     def __init__(self, task: AgentTask, fleet: Fleet, retries: int, pause: float, seconds: float) -> None:
         self._task, self._fleet = task, fleet
         self._retries, self._pause = retries, pause
-        self._until = time.monotonic() + seconds
-        self._seconds = seconds
+        self._began, self._seconds = time.monotonic(), seconds
+        self._browsing = 0.0
         self._seat: Seat | None = None
         self._opening = Opening("")
         self._seen: dict[str, Any] = {}
@@ -99,7 +99,7 @@ class WebEnvironment:
                 return
 
     def _open(self, seat: Seat) -> dict[str, Any]:
-        self._opening = seat.stage.prepare(self._task)
+        self._opening = seat.stage.prepare(self._task, seat.browser)
         return seat.browser.call("open", **self._opening.arguments())
 
     def observe(self) -> Observation:
@@ -120,18 +120,29 @@ class WebEnvironment:
         """Take a turn.
 
         Raises:
-            AgentFailed: too many replies in a row without an action, or with the same one, or the time is spent.
-            InfraFailed: the sites or the browser fail.
+            AgentFailed: too many replies in a row without an action, or with the same one.
+            InfraFailed: the sites or the browser fail, or the time is spent: agents are limited by turns.
         """
         self._actions.append(action)
         self._feedback = NO_ACTION if action is None else ""
         if action is not None and action.name == EXIT:
             self._answer = action.argument
         elif action is not None:
+            began = time.monotonic()
             await self._act(action)
+            self._browsing += time.monotonic() - began
         check_turns(self._actions)
-        if time.monotonic() > self._until and not self.done:
-            raise AgentFailed(f"the episode took longer than {self._seconds:.0f} s")
+        self._check_time()
+
+    def _check_time(self) -> None:
+        lasted = time.monotonic() - self._began
+        if lasted > self._seconds and not self.done:
+            kind = "slow_site" if self._browsing > lasted / 2 else "slow_model"
+            raise InfraFailed(
+                kind,
+                f"the episode took {lasted:.0f} s, {self._browsing:.0f} of them on pages; the limit is "
+                f"episode_seconds = {self._seconds:g}",
+            )
 
     async def _act(self, action: Action) -> None:
         assert self._seat is not None

@@ -9,24 +9,30 @@ from dataclasses import dataclass
 KINDS = (
     "site_down",
     "navigation_timeout",
+    "login_failed",
+    "reset_failed",
     "browser_crashed",
     "browser_error",
     "worker_lost",
     "worker_timeout",
     "circuit_open",
     "no_browser",
+    "slow_site",
+    "slow_model",
 )
 """Every kind of `InfraFailed`."""
 
-_OF_THE_SITE = ("site_down", "navigation_timeout")
+_OF_THE_SITE = ("site_down", "navigation_timeout", "login_failed", "reset_failed")
 
 
 class InfraFailed(Exception):
     """The browser's or the site's fault, not the agent's.
 
     Args:
-        kind: one of `KINDS`: the site does not answer, or a page not in time; the browser crashed, or failed otherwise;
-            its worker ended, or did not answer; the site's circuit is open; no browser came free.
+        kind: one of `KINDS`: the site does not answer, or a page not in time; nobody could be logged in;
+            the sites could not be put back; the browser crashed, or failed otherwise;
+            its worker ended, or did not answer; the site's circuit is open; no browser came free;
+            the episode took too long, most of it on pages or waiting for the model.
         text: for people.
     """
 
@@ -38,6 +44,16 @@ class InfraFailed(Exception):
     def of_the_site(self) -> bool:
         """Whether the site is to blame rather than the browser."""
         return self.kind in _OF_THE_SITE
+
+
+class JudgeFailed(Exception):
+    """The judge's fault: the episode is left out of the rewards.
+
+    Args:
+        text: for people.
+    """
+
+    kind = "judge"
 
 
 @dataclass

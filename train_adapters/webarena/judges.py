@@ -8,32 +8,24 @@ answer may be worded freely a language model says whether it is right. What cann
 from __future__ import annotations
 
 import json
-import os
+import re
 import tempfile
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from eoh_esopt.models.endpoint import api_key, normalise_url, without_key
 from train_adapters.adapter import AgentTask
+from train_adapters.webarena.benchmark_checks import BenchmarkChecks
 from train_adapters.webarena.browser.client import Browser
 from train_adapters.webarena.browser.line_process import LineProcess
+from train_adapters.webarena.failures import JudgeFailed
 from train_adapters.webarena.site_sets import SiteSet
-from train_adapters.webarena.sites.checks import Outcome, score
 from train_adapters.webarena.stages import Ended
 
 _SCORER = Path(__file__).with_name("verified_worker.py")
 _SECONDS = 120.0
-
-
-class JudgeFailed(Exception):
-    """The judge's fault: the episode is left out of the rewards.
-
-    Args:
-        text: for people.
-    """
-
-    kind = "judge"
 
 
 class Judge(Protocol):
@@ -138,44 +130,34 @@ class BenchmarkJudge:
         base_url: address of an endpoint with OpenAI's protocol; None for OpenAI's own.
         tries: requests before it is given up.
         seconds: limit of each.
+
+    Raises:
+        UserError: the address cannot be used.
     """
 
     reads_verified = False
     advice = 'If the task cannot be done, end with exit(message="N/A").'
 
     def __init__(self, model: str, base_url: str | None, tries: int = 4, seconds: float = 60.0) -> None:
-        self._model, self._base_url = model, base_url
+        self._model = model
+        self._base_url = None if base_url is None else normalise_url(base_url)
         self._tries, self._seconds = tries, seconds
 
     def traces(self, number: int) -> Path | None:
         return None
 
     def score(self, task: AgentTask, ended: Ended, browser: Browser, sites: SiteSet, trace: Path | None) -> float:
-        def fetch(url: str) -> str:
-            found = browser.call("read", url=url, expression="document.documentElement.outerHTML")
-            return str(found["value"])
+        def same(reference: str, text: str) -> bool:
+            return self._asked(task.payload["intent"], reference, text)
 
-        checked, references = without_fuzzy(task.payload)
-        if checked["eval"]["eval_types"]:
-            urls = {f"__{site.upper()}__": url.rstrip("/") for site, url in sites.urls.items()}
-            if not score(checked, Outcome(ended.answer, ended.url, fetch, {}), urls):
-                return 0.0
-        return float(all(self._is_right(task, ended.answer, reference) for reference in references))
-
-    def _is_right(self, task: AgentTask, answer: str | None, reference: str) -> bool:
-        if not answer:
-            return False
-        if answer.strip().lower() == reference.strip().lower():
-            return True
-        note = task.payload["eval"].get("string_note") or ""
-        return self._asked(task.payload["intent"], f"{reference} ({note})" if note else reference, answer)
+        return float(BenchmarkChecks(ended, sites, browser, same).hold(task.payload["eval"]))
 
     def _asked(self, question: str, reference: str, answer: str) -> bool:
         import openai
 
         client = openai.OpenAI(
             base_url=self._base_url,
-            api_key=os.environ.get("OPENAI_API_KEY", "none"),
+            api_key=api_key(),
             max_retries=self._tries - 1,
             timeout=self._seconds,
         )
@@ -184,12 +166,23 @@ class BenchmarkJudge:
             reply = client.chat.completions.create(
                 model=self._model, temperature=0, messages=[{"role": "user", "content": text}]
             )
-            said = (reply.choices[0].message.content or "").strip().lower() if reply.choices else ""
+            said = (reply.choices[0].message.content or "") if reply.choices else ""
         except openai.OpenAIError as error:
-            raise JudgeFailed(f"{type(error).__name__}: {error}") from error
-        if said.startswith("yes") or said.startswith("no"):
-            return said.startswith("yes")
+            raise JudgeFailed(without_key(f"{type(error).__name__}: {error}")) from error
+        return says_yes(said)
+
+
+def says_yes(reply: str) -> bool:
+    """What a judge's reply says: its first word, after what it thought aloud.
+
+    Raises:
+        JudgeFailed: that is neither yes nor no.
+    """
+    said = reply.rpartition("</think>")[2].strip()
+    found = re.match(r"\W*(yes|no)\b", said, re.IGNORECASE)
+    if found is None:
         raise JudgeFailed(f"the judge said neither yes nor no: {said[:80]!r}")
+    return found[1].lower() == "yes"
 
 
 _QUESTION = """A web agent was asked: {question}
@@ -197,12 +190,3 @@ The right answer is: {reference}
 The agent answered: {answer}
 
 Does the agent's answer say the same as the right one? Other words, units or more detail do not matter; a missing or a wrong part does. Answer with one word, yes or no."""  # noqa: E501
-
-
-def without_fuzzy(config: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """A configuration without the answers that may be worded freely, and those answers."""
-    references = dict(config["eval"].get("reference_answers") or {})
-    fuzzy = references.pop("fuzzy_match", [])
-    kinds = [kind for kind in config["eval"]["eval_types"] if kind != "string_match" or references]
-    checked = dict(config) | {"eval": dict(config["eval"]) | {"eval_types": kinds, "reference_answers": references}}
-    return checked, [fuzzy] if isinstance(fuzzy, str) else list(fuzzy)

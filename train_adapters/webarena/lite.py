@@ -16,6 +16,7 @@ from operators.errors import UserError
 from train_adapters.adapter import SPLITS, AgentTask
 from train_adapters.webarena.browser.client import Browser
 from train_adapters.webarena.judges import Judge
+from train_adapters.webarena.logins import Logins
 from train_adapters.webarena.site_sets import SiteSet
 from train_adapters.webarena.splits import published_splits
 from train_adapters.webarena.stages import Ended, Opening, Stage
@@ -140,17 +141,18 @@ class LiteStage:
     """
 
     def __init__(self, sites: SiteSet, judge: Judge, number: int, resets: bool) -> None:
-        self._sites, self._judge = sites, judge
+        self._sites, self._judge, self._logins = sites, judge, Logins(sites)
         self._changed = True  # nobody knows what was there before
         self._traces = judge.traces(number)
         self.untouched = resets
 
-    def prepare(self, task: AgentTask) -> Opening:
+    def prepare(self, task: AgentTask, browser: Browser) -> Opening:
         if self._changed and self.untouched:
             self._sites.reset()
             self._changed = False
+            self._logins.forget()
         first = self._sites.fill(str(task.payload["start_url"])).split(" |AND| ")[0]
-        state = self._sites.storage_state(task.payload["sites"])
+        state = self._logins.state(task.payload["sites"], browser)
         names = {url.rstrip("/"): NAMES[site] for site, url in longest_first(self._sites.urls)}
         trace = None if self._traces is None else str(self._traces)
         return Opening(first, storage_state=state, har=trace, names=names)

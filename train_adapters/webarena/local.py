@@ -68,7 +68,7 @@ class LocalStage:
         """Of the sites' process."""
         return None if self._sites is None else self._sites.pid
 
-    def prepare(self, task: AgentTask) -> Opening:
+    def prepare(self, task: AgentTask, browser: Browser) -> Opening:
         try:
             sites = self._ready()
             state = sites.storage_state(task.payload["sites"])

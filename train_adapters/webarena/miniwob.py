@@ -68,7 +68,7 @@ class MiniwobStage:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def prepare(self, task: AgentTask) -> Opening:
+    def prepare(self, task: AgentTask, browser: Browser) -> Opening:
         page = self._folder / f"{task.payload['name']}.html"
         return Opening(page.as_uri(), seed=task.payload["seed"], miniwob=True, names={self._folder.as_uri(): "miniwob"})
 

@@ -1,6 +1,7 @@
 """Where WebArena's sites are, who is logged in there, and how they are put back: a TOML file of the user's.
 
-login = "auth"                                 # folder with shopping_state.json, gitlab_state.json, ...
+accounts = "published"                         # those of the images are logged in; or [accounts] with others
+login = "auth"                                 # or folder with shopping_state.json, gitlab_state.json, ...
 
 [[sets]]                                       # one for each browser, or one for all that only read
 shopping = "http://web1:7770"
@@ -8,22 +9,22 @@ shopping_admin = "http://web1:7780/admin"
 reset_urls = ["http://web1:7771/init"]         # each is sent a POST, or
 reset_command = ["./reset.sh", "web1"]         # it is run and has to end with 0
 reset_seconds = 900                            # limit of either
+
+[accounts]
+shopping = ["user", "password"]
 """
 
 from __future__ import annotations
 
-import json
-import subprocess
-import urllib.error
-import urllib.request
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from eoh_esopt.experiments.settings_files import nearest, read_toml
 from operators.errors import UserError
-from train_adapters.webarena.failures import InfraFailed
+from train_adapters.webarena.accounts import Account, read_accounts
+from train_adapters.webarena.resets import reset_by_command, reset_by_request
 
 SITES = ("shopping", "shopping_admin", "reddit", "gitlab", "map", "wikipedia", "homepage")
 _OTHERS = ("reset_urls", "reset_command", "reset_seconds")
@@ -35,7 +36,8 @@ class SiteSet:
 
     Attributes:
         urls: by site; a site without one is not played on.
-        login: folder with the login states; None where nobody is logged in.
+        login: folder with login states; None where there is none.
+        accounts: by site, who is logged in where there is no such state.
         reset_urls: each is sent a POST to put the set back.
         reset_command: is run to put the set back.
         reset_seconds: limit of either.
@@ -43,9 +45,10 @@ class SiteSet:
 
     urls: Mapping[str, str]
     login: Path | None = None
+    accounts: Mapping[str, Account] = field(default_factory=dict)
     reset_urls: tuple[str, ...] = ()
     reset_command: tuple[str, ...] = ()
-    reset_seconds: float = field(default=900.0)
+    reset_seconds: float = 900.0
 
     @property
     def can_reset(self) -> bool:
@@ -58,45 +61,16 @@ class SiteSet:
             text = text.replace(f"__{site.upper()}__", url.rstrip("/"))
         return text
 
-    def storage_state(self, sites: Iterable[str]) -> dict[str, Any] | None:
-        """Cookies and local storage of who is logged in to the sites; None where nobody is.
-
-        Raises:
-            UserError: a file cannot be read.
-        """
-        if self.login is None:
-            return None
-        found: dict[str, list[Any]] = {"cookies": [], "origins": []}
-        for site in sites:
-            path = self.login / f"{site}_state.json"
-            if not path.exists():
-                continue  # the map and the encyclopaedia know no users
-            try:
-                state = json.loads(path.read_text())
-            except (OSError, ValueError) as error:
-                raise UserError(f"{path} is no login state: {error}. Make it anew.") from error
-            for name, values in found.items():
-                values += state.get(name, [])
-        return found
-
     def reset(self) -> None:
         """Put the set back.
 
         Raises:
             InfraFailed: it did not work.
         """
-        try:
-            for url in self.reset_urls:
-                request = urllib.request.Request(url, method="POST")
-                with urllib.request.urlopen(request, timeout=self.reset_seconds):
-                    pass
-            if self.reset_command:
-                done = subprocess.run(self.reset_command, timeout=self.reset_seconds, capture_output=True, text=True)
-                if done.returncode:
-                    said = " ".join((done.stderr or done.stdout).split())[-300:]
-                    raise InfraFailed("site_down", f"{self.reset_command[0]} ended with {done.returncode}: {said}")
-        except (urllib.error.URLError, OSError, subprocess.TimeoutExpired) as error:
-            raise InfraFailed("site_down", f"the reset failed: {error}") from error
+        for url in self.reset_urls:
+            reset_by_request(url, self.reset_seconds)
+        if self.reset_command:
+            reset_by_command(self.reset_command, self.reset_seconds)
 
 
 def read_site_sets(path: Path) -> tuple[SiteSet, ...]:
@@ -107,29 +81,33 @@ def read_site_sets(path: Path) -> tuple[SiteSet, ...]:
     """
     content = read_toml(path)
     tables = content.pop("sets", [])
-    login = content.pop("login", None)
+    login, accounts = content.pop("login", None), content.pop("accounts", {})
     if content or not isinstance(tables, list) or not tables:
-        raise UserError(f"{path} must have [[sets]], at least one, and may have `login`; see docs/webarena.md.")
+        raise UserError(
+            f"{path} must have [[sets]], at least one, and may have `accounts` and `login`; see docs/webarena.md."
+        )
     folder = None if login is None else (path.parent / str(login)).resolve()
     if folder is not None and not folder.is_dir():
         raise UserError(f"{path}: login names {folder}, which is no folder.")
-    return tuple(_site_set(path, table, folder) for table in tables)
+    known = read_accounts(path, accounts)
+    return tuple(_site_set(path, table, folder, known) for table in tables)
 
 
-def _site_set(path: Path, table: Mapping[str, Any], login: Path | None) -> SiteSet:
+def _site_set(path: Path, table: Mapping[str, Any], login: Path | None, accounts: Mapping[str, Account]) -> SiteSet:
     for key in table:
         if key not in SITES + _OTHERS:
             raise UserError(f"{path}: unknown key {key!r} in [[sets]]. {nearest(key, SITES + _OTHERS)}")
     urls = {site: str(table[site]) for site in SITES if site in table}
     if not urls:
         raise UserError(f"{path}: a set names no site. Give at least one of {', '.join(SITES)}.")
-    return SiteSet(
-        urls,
-        login,
-        _texts(path, "reset_urls", table),
-        _texts(path, "reset_command", table),
-        float(table.get("reset_seconds", 900)),
-    )
+    reset_urls, reset_command = (_texts(path, name, table) for name in ("reset_urls", "reset_command"))
+    for url in (*urls.values(), *reset_urls):
+        if not url.startswith(("http://", "https://")):
+            raise UserError(f"{path}: the address {url!r} does not begin with http:// or https://.")
+    seconds = table.get("reset_seconds", 900)
+    if type(seconds) not in (int, float) or not seconds > 0:
+        raise UserError(f"{path}: reset_seconds must be a number above 0, not {seconds!r}.")
+    return SiteSet(urls, login, accounts, reset_urls, reset_command, float(seconds))
 
 
 def _texts(path: Path, name: str, table: Mapping[str, Any]) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ class Opening:
 
     def arguments(self) -> dict[str, Any]:
         """Of the worker's command `open`."""
-        return {name: value for name, value in asdict(self).items() if name != "names"}
+        return {name: value for name, value in asdict(self).items() if name != "names"} | {"sites": list(self.names)}
 
     def named(self, text: str) -> str:
         """A text with names in place of addresses."""
@@ -65,8 +65,8 @@ class Stage(Protocol):
         """Whether every episode begins on sites that no other has changed, so that it may be begun anew."""
         ...
 
-    def prepare(self, task: AgentTask) -> Opening:
-        """Get the sites ready for an episode.
+    def prepare(self, task: AgentTask, browser: Browser) -> Opening:
+        """Get the sites ready for an episode in a browser.
 
         Raises:
             InfraFailed: they are not to be had.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import playwright.sync_api as playwright
@@ -22,6 +23,7 @@ def looked_at(page: Any, view: str) -> dict[str, Any]:
         page: Playwright's.
         view: "html" for the document as `nodes`, "axtree" for the accessibility tree as `lines`.
     """
+    _give_up_dead_frames(page)
     for last in (False, False, True):
         try:
             _pre_extract(page, tags_to_mark="standard_html", lenient=last)
@@ -34,6 +36,27 @@ def looked_at(page: Any, view: str) -> dict[str, Any]:
             if not page.is_closed():
                 _post_extract(page)
     raise AssertionError
+
+
+_FRAME_MS = 3_000
+"""How long a frame may take once the page is there, as long as BrowserGym waits for each."""
+
+
+def _give_up_dead_frames(page: Any) -> None:
+    """Leave frames empty whose site does not answer: whoever looks into one would wait for ever."""
+    for frame in page.frames[1:]:
+        with suppress(playwright.Error):  # it may have gone meanwhile
+            if not frame.url and not _comes(frame):
+                frame.frame_element().evaluate("one => { one.src = 'about:blank'; }")
+                _comes(frame)
+
+
+def _comes(frame: Any) -> bool:
+    try:
+        frame.wait_for_load_state("domcontentloaded", timeout=_FRAME_MS)
+    except playwright.TimeoutError:
+        return False
+    return True
 
 
 _NO_ROLES = [*IGNORED_AXTREE_ROLES, "InlineTextBox"]
