@@ -34,6 +34,6 @@ def served(small_model: Path) -> Iterator[Any]:
     from eoh_esopt.models.vllm.model import VllmModel
 
     sampling = Sampling(temperature=0.8, max_new_tokens=24)
-    model = VllmModel(small_model, scope="full", sampling=sampling, dtype="bfloat16", max_model_len=512, max_batch=8)
+    model = VllmModel(small_model, scope="full", sampling=sampling, dtype="bfloat16", max_model_len=1024, max_batch=8)
     yield model
     model.close()

@@ -83,6 +83,14 @@ def test_a_prompt_beyond_the_context_is_a_truncated_reply(served: Any) -> None:
     assert replies[1].new_tokens > 0
 
 
+def test_more_prompts_than_one_step_reads_are_answered(served: Any) -> None:
+    """Conversations of several agents fill a step; half a prompt would end the engine, and the training with it."""
+    many = [Request(f"{number}. {PROMPT * 7}", "", number, new_tokens=4) for number in range(7)]
+    replies = served.generate(many)
+    assert sum(one.prompt_tokens for one in replies) > 4_096, "vLLM's own limit of a step"
+    assert all(one.new_tokens for one in replies)
+
+
 def test_weights_come_back_after_an_error(served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """After one failed batch every later candidate would be written by a perturbed model."""
     before = served.probe(PROMPT, None)

@@ -334,10 +334,22 @@ def _engine(
                 worker_extension_cls=EXTENSION,
                 disable_log_stats=True,
                 **memory_share(folder, scope.name, tensor_parallel),
+                **whole_prompts(),
                 **adapters,
             )
     except (ValueError, RuntimeError, OSError) as error:
         raise UserError(f"vLLM cannot serve {folder}: {error}") from error
+
+
+def whole_prompts() -> dict[str, bool]:
+    """vLLM's setting that has no prompt read in parts, where there is no GPU; none where there is.
+
+    After a part, vLLM 0.32 takes back what the request's generator has drawn. torch's generators on CPUs have no way
+    back, and the engine ends, with every request.
+    """
+    import torch
+
+    return {} if torch.cuda.is_available() else {"enable_chunked_prefill": False}
 
 
 def memory_share(folder: Path, scope: str, tensor_parallel: int) -> dict[str, float]:

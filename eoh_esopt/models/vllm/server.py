@@ -150,7 +150,7 @@ def _arguments(options: ServeOptions, folder: Path) -> Any:
     from vllm.platforms import current_platform
     from vllm.utils.argparse_utils import FlexibleArgumentParser
 
-    from eoh_esopt.models.vllm.model import memory_share
+    from eoh_esopt.models.vllm.model import memory_share, whole_prompts
 
     cli_env_setup()
     parser = make_arg_parser(FlexibleArgumentParser(prog="eoh-esopt serve ... --"))
@@ -164,6 +164,8 @@ def _arguments(options: ServeOptions, folder: Path) -> Any:
     arguments.served_model_name = arguments.served_model_name or [Path(options.model).name]
     arguments.disable_uvicorn_access_log = True
     arguments.enforce_eager = arguments.enforce_eager or current_platform.is_cpu()
+    for name, value in whole_prompts().items():
+        setattr(arguments, name, value)
     if arguments.gpu_memory_utilization == parser.get_default("gpu_memory_utilization"):
         for name, share in memory_share(folder, options.scope, options.tensor_parallel).items():
             setattr(arguments, name, share)
