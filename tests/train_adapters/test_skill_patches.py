@@ -121,6 +121,16 @@ def test_json_is_read_as_models_write_it(reply: str) -> None:
     assert patches_of(reply) == [Patch("append_to_section", "A", text="Go.")]
 
 
+def test_an_edit_of_no_line_is_a_line_to_append() -> None:
+    """Else the first revision by a small model is empty: it names lines of a guide that has none, or the example's."""
+    edits = [{"op": "insert_after", "anchor": "a whole line of the guide", "text": "Look first."}]
+    [copied] = patches_of(json.dumps(edits))
+    assert after(copied) == f"{SKILL}\n## Lessons\n\n- Look first.\n"
+    invented = Patch("replace_in_section", anchor="Eat the moon.", text="Look first.")
+    assert render(apply(parse(""), [invented]).document) == "## Lessons\n\n- Look first.\n"
+    assert apply(parse(SKILL), [invented]).made == ()
+
+
 def test_a_plain_list_is_lines_to_append() -> None:
     """Else small models, which write no JSON, never learn anything."""
     found = patches_of("Here are my edits:\n1. Say one digit.\n- Be quick.")

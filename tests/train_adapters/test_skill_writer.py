@@ -52,6 +52,15 @@ def test_lessons_become_lines_of_the_skill(tmp_path: Path) -> None:
     assert all(request.new_tokens == 64 for request in model.requests)
 
 
+@pytest.mark.parametrize("skill", ["", "# A\n\n- One.\n"])
+def test_edits_of_lines_are_offered_where_there_are_lines(tmp_path: Path, skill: str) -> None:
+    """Else small models edit lines that an empty guide does not have, and the first revision comes to nothing."""
+    model = ScriptedModel(scripted(edits="- Add."))
+    distilled(tmp_path / "out", model, skill=skill)
+    asked = [one.prompt for one in model.requests if "append_to_section" in str(one.prompt)]
+    assert [("insert_after" in str(prompt)) for prompt in asked] == [bool(skill)]
+
+
 def test_many_edits_are_merged_by_levels(tmp_path: Path) -> None:
     """Else the edits of forty trajectories do not fit into one question, or are made side by side and repeat."""
     model = ScriptedModel(scripted())

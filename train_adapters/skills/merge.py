@@ -17,16 +17,15 @@ GROUP = 5
 
 T = TypeVar("T")
 
-_FORM = "\n".join(
-    (
-        "Reply with a JSON list of edits only. The edits there are:",
-        f'{{"op": "append_to_section", "section": "{LESSONS}", "text": "one line"}}',
-        '{"op": "add_section", "section": "a title", "text": "one line"}',
-        '{"op": "replace_in_section", "anchor": "a whole line of the guide", "text": "a better line"}',
-        '{"op": "insert_after", "anchor": "a whole line of the guide", "text": "one line"}',
-        '{"op": "insert_before", "anchor": "a whole line of the guide", "text": "one line"}',
-        '{"op": "delete_section", "section": "a title"}',
-    )
+_OF_SECTIONS = (
+    f'{{"op": "append_to_section", "section": "{LESSONS}", "text": "one line"}}',
+    '{"op": "add_section", "section": "a title", "text": "one line"}',
+)
+_OF_WHAT_IS_THERE = (
+    '{"op": "replace_in_section", "anchor": "a whole line of the guide", "text": "a better line"}',
+    '{"op": "insert_after", "anchor": "a whole line of the guide", "text": "one line"}',
+    '{"op": "insert_before", "anchor": "a whole line of the guide", "text": "one line"}',
+    '{"op": "delete_section", "section": "a title"}',
 )
 
 
@@ -85,6 +84,12 @@ def _grouped(items: Sequence[T]) -> list[Sequence[T]]:
     return [items[first : first + GROUP] for first in range(0, len(items), GROUP)]
 
 
+def _form(skill: str) -> str:
+    """The edits that there are; of an empty guide no line can be named."""
+    edits = _OF_SECTIONS + (_OF_WHAT_IS_THERE if skill else ())
+    return "\n".join(("Reply with a JSON list of edits only. The edits there are:", *edits))
+
+
 def _guide(skill: str) -> str:
     return f"An agent follows this guide:\n{fenced(skill)}" if skill else "An agent's guide is to be written."
 
@@ -99,7 +104,7 @@ def _question(skill: str, group: Sequence[Sequence[Lesson]]) -> tuple[str, ...]:
             "Edit the guide so that it says what helps most, in short imperative lines, without repeating itself.",
         )
     )
-    return f"{asked}\n{_FORM}", f"{asked}\n{PLAIN}"
+    return f"{asked}\n{_form(skill)}", f"{asked}\n{PLAIN}"
 
 
 def _merge_question(skill: str, group: Sequence[Sequence[Patch]]) -> tuple[str, ...]:
@@ -112,4 +117,4 @@ def _merge_question(skill: str, group: Sequence[Sequence[Patch]]) -> tuple[str, 
             "Merge them: keep what helps most, join those that say the same, leave out what contradicts the rest.",
         )
     )
-    return f"{asked}\n{_FORM}", f"{asked}\n{PLAIN}"
+    return f"{asked}\n{_form(skill)}", f"{asked}\n{PLAIN}"

@@ -83,7 +83,7 @@ class _DoesNotApply(Exception):
 def patches_of(reply: str) -> list[Patch]:
     """The edits that a reply asks for: its JSON objects, or else its bulleted lines, as lines to append."""
     found = [patch for one in objects_of(reply) if (patch := _patch(one))]
-    return found or [Patch("append_to_section", LESSONS, text=line) for line in insights_of(reply)]
+    return found or [_line_to_append(line) for line in insights_of(reply)]
 
 
 def apply(frozen: Document, patches: Sequence[Patch]) -> Applied:
@@ -110,10 +110,16 @@ def _patch(fields: Mapping[str, Any]) -> Patch | None:
     known = {str(name).casefold(): words_of(value) for name, value in fields.items()}
     op = known.get("op", "append_to_section").casefold().replace(" ", "_").replace("-", "_")
     text = known.get("text") or known.get("new") or known.get("content") or ""
-    section = known.get("section", "")
+    section, anchor = known.get("section", ""), known.get("anchor") or known.get("old") or ""
     if echoes(section if op == "delete_section" else text, EXAMPLE):
         return None
-    return Patch(op, section, known.get("anchor") or known.get("old") or "", text)
+    if op in _BY_LINE and anchor and echoes(anchor, EXAMPLE):
+        return _line_to_append(text)
+    return Patch(op, section, anchor, text)
+
+
+def _line_to_append(text: str) -> Patch:
+    return Patch("append_to_section", LESSONS, text=text)
 
 
 def _exact(patch: Patch, frozen: Document) -> Patch:
@@ -122,6 +128,8 @@ def _exact(patch: Patch, frozen: Document) -> Patch:
         raise _DoesNotApply(f"there is no edit {patch.op!r}")
     if patch.op in _BY_LINE:
         lines = [line for line in frozen.lines if line]
+        if not lines:  # whatever line it names, it can only mean the first one
+            return _line_to_append(patch.text)
         return replace(patch, anchor=_found(patch.anchor, lines, "line"))
     titles = [section.title for section in frozen.sections]
     if patch.op in ("append_to_section", "add_section"):
