@@ -14,6 +14,7 @@ import pytest
 from training_cases import of_kind, train
 from web_cases import adapter, config
 from web_models import Interrupted, opens
+from web_processes import alive, children
 
 from eoh_esopt.engine.timings import Timekeeper, Timings
 from eoh_esopt.testing.scripted_model import ScriptedModel
@@ -64,26 +65,6 @@ def test_a_kill_costs_no_episode(web: WebAdapter, kill: Callable[[Seat], None]) 
     model = Interrupted(1, lambda: kill(web._fleet.seats[0]))
     assert [(one.ending, one.reward, one.turns) for one in played(web, model)] == [(Ending.SCORED, 1.0, 2)] * 4
     assert sum(model.batch_sizes) == 9, "one of four episodes of two turns was begun anew after its first"
-
-
-def children(pid: int) -> set[int]:
-    """A process, and all that it has started."""
-    found = {pid}
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((entry / "stat").read_text().rpartition(") ")[2].split()[1])
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if parent == pid:
-            found |= children(int(entry.name))
-    return found
-
-
-def alive(pid: int) -> bool:
-    try:
-        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def test_a_killed_training_leaves_no_process_and_can_be_resumed(tmp_path: Path) -> None:
