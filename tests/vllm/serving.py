@@ -11,6 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -100,3 +101,11 @@ def helpers_of(server: Server) -> list[int]:
         if session == server.process.pid and int(folder.name) != server.process.pid:
             found.append(int(folder.name))
     return found
+
+
+def soon(condition: Callable[[], bool], limit_s: float = 30.0) -> None:
+    """Wait until something is so."""
+    until = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.02)

@@ -6,14 +6,14 @@ import json
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from serving import ENVIRONMENT, KEY, Server, command, helpers_of
+from serving import ENVIRONMENT, KEY, Server, command, helpers_of, soon
 
 from eoh_esopt.models.protocol import Reply, Request, Sampling, Turn
 from eoh_esopt.models.scopes import get_scope
@@ -206,13 +206,6 @@ def test_killed_servers_lose_their_work_to_others_and_come_back(one: Server, two
         assert f"Server {two.url} is back" in said[-1]
         assert [replica.url for replica in model._fleet.live] == [two.url]
         assert model.checksum() == other.checksum()
-
-
-def soon(condition: Callable[[], bool], limit_s: float = 30.0) -> None:
-    until = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < until, "it did not happen"
-        time.sleep(0.02)
 
 
 def test_a_whole_search_replays_on_transformers(two: Server, small_model: Path, tmp_path: Path) -> None:
