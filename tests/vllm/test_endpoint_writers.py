@@ -47,7 +47,7 @@ class Endpoint(Server):
     def start(self) -> None:
         asked = ["-m", "vllm.entrypoints.openai.api_server", "--model", self._model, "--served-model-name", NAME]
         asked += ["--host", "127.0.0.1", "--port", self.port, "--dtype", "float32", "--max-model-len", CONTEXT]
-        asked += ["--max-num-seqs", 4, "--enforce-eager", "--enable-log-requests"]
+        asked += ["--max-num-seqs", 4, "--enforce-eager", "--enable-log-requests", "--no-enable-chunked-prefill"]
         environment = {**ENVIRONMENT, "VLLM_API_KEY": KEY, "OMP_WAIT_POLICY": "passive"}
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
