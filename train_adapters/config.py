@@ -139,7 +139,7 @@ class TrainConfig:
                 "the model in training revise the skill."
             )
         if self.skill_base_url is not None:
-            normalise_url(self.skill_base_url)
+            normalise_url(self.skill_base_url, "--skill-base-url")
         if self.revises and not self.plan.windows:
             raise UserError(
                 f"--co-evolve {self.co_evolve} comes to no revision of the skill: {self.generations} generations are "

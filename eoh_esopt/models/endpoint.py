@@ -41,10 +41,14 @@ class PartialReplies(UserError):
         self.received = dict(received)
 
 
-def normalise_url(value: str) -> str:
+def normalise_url(value: str, option: str = "--base-url") -> str:
     """The address of an OpenAI-compatible API, with a scheme and a path and without a slash at its end.
 
     Without a scheme, this machine and plain addresses are asked by http and names by https. Without a path, it is /v1.
+
+    Args:
+        value: what the user gave.
+        option: where, for messages.
 
     Raises:
         UserError: the value is no address, or holds a user name, a password, a query or a fragment.
@@ -52,7 +56,7 @@ def normalise_url(value: str) -> str:
     text = value.strip()
     if "@" in text:  # the value is not named: it may hold a password
         raise UserError(
-            f"--base-url must not hold a user name or a password: it is kept with the run. Put the key into {API_KEY}."
+            f"{option} must not hold a user name or a password: it is kept with the run. Put the key into {API_KEY}."
         )
     if "://" not in text:
         text = f"{'http' if _is_plain(text) else 'https'}://{text}"
@@ -60,13 +64,13 @@ def normalise_url(value: str) -> str:
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port
     except ValueError as error:
-        raise UserError(_not_an_address(value, str(error))) from error
+        raise UserError(_not_an_address(option, value, str(error))) from error
     if parts.scheme not in ("http", "https"):
-        raise UserError(_not_an_address(value, f"the scheme is {parts.scheme!r}"))
+        raise UserError(_not_an_address(option, value, f"the scheme is {parts.scheme!r}"))
     if parts.query or parts.fragment:
-        raise UserError(_not_an_address(value, "it ends in a query or a fragment"))
+        raise UserError(_not_an_address(option, value, "it ends in a query or a fragment"))
     if host in (None, "", "http", "https") or port == 0 or any(not 32 < ord(one) < 127 for one in text):
-        raise UserError(_not_an_address(value, "no host can be read from it"))
+        raise UserError(_not_an_address(option, value, "no host can be read from it"))
     return f"{parts.scheme}://{parts.netloc}{_path(parts)}"
 
 
@@ -90,9 +94,9 @@ def _is_plain(text: str) -> bool:
     return True
 
 
-def _not_an_address(value: str, why: str) -> str:
+def _not_an_address(option: str, value: str, why: str) -> str:
     shown = re.split(r"[?#]", value)[0]  # a query may hold a key
-    return f"--base-url {shown!r} is no address of an API: {why}. Give something like http://localhost:8000/v1."
+    return f"{option} {shown!r} is no address of an API: {why}. Give something like http://localhost:8000/v1."
 
 
 def api_key() -> str:

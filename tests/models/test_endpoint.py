@@ -47,9 +47,10 @@ http://host:99999|javascript:alert(1)|http://höst|  |/|
 @pytest.mark.parametrize("value", [*NO_ADDRESSES.strip("\n").replace("\n", "|").split("|"), "http://host\n/v1", "h\0"])
 def test_what_is_no_address_is_refused_by_name(value: str) -> None:
     """Else a typing error ends in a stack trace of a library, or in retries that cannot succeed."""
-    with pytest.raises(UserError, match=r"--base-url .* is no address.*http://localhost:8000/v1") as refused:
-        normalise_url(value)
-    assert repr(value) in str(refused.value)
+    for option in ("--base-url", "--judge-url"):
+        with pytest.raises(UserError, match=rf"{option} .* is no address.*http://localhost:8000/v1") as refused:
+            normalise_url(value, option)
+        assert repr(value) in str(refused.value)
 
 
 @pytest.mark.parametrize("value", [f"http://me:{KEY}@host/v1", f"me:{KEY}@host:x", f"https://host/v1?key={KEY}"])

@@ -140,7 +140,7 @@ class BenchmarkJudge:
 
     def __init__(self, model: str, base_url: str | None, tries: int = 4, seconds: float = 60.0) -> None:
         self._model = model
-        self._base_url = None if base_url is None else normalise_url(base_url)
+        self._base_url = None if base_url is None else normalise_url(base_url, "--judge-url")
         self._tries, self._seconds = tries, seconds
 
     def traces(self, number: int) -> Path | None:
