@@ -16,6 +16,7 @@ import asyncio
 import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
 from time import monotonic
 from typing import Protocol
 
@@ -88,45 +89,63 @@ async def play_at(
     moves = {asyncio.create_task(player.begin()): player for player in players}
     # One thread that ends here: a model is never asked by two, and may be closed afterwards.
     with ThreadPoolExecutor(max_workers=1) as writer:
+        hall = _Hall(players, moves, model, writer, time, told)
         try:
-            if pace == FREE:
-                await _freely(players, moves, model, writer, time, told)
-            else:
-                await _in_rounds(players, moves, model, writer, time, told, patience)
+            await (_freely(hall) if pace == FREE else _in_rounds(hall, patience))
         finally:
             for move in moves:
                 move.cancel()
             await asyncio.gather(*moves, return_exceptions=True)
 
 
-Moves = dict["asyncio.Task[None]", Playing]
-"""Steps under way."""
+@dataclass(frozen=True)
+class _Hall:
+    """Where episodes are played.
+
+    Attributes:
+        players: the episodes.
+        moves: steps under way, each with its episode.
+        model: answers them.
+        writer: a thread for the model, where steps go on while it writes.
+        time: takes the time.
+        told: hears of those that are over.
+    """
+
+    players: Sequence[Playing]
+    moves: dict[asyncio.Task[None], Playing]
+    model: LanguageModel
+    writer: Executor
+    time: Timekeeper
+    told: Told
+
+    def still(self, done: Iterable[asyncio.Task[None]]) -> set[Playing]:
+        """The episodes that go on after moves that are over."""
+        players = [self.moves.pop(move) for move in done]
+        live = {player for player in players if player.episode is None}
+        if len(live) < len(players):
+            self.told(len(players) - len(live))
+        return live
+
+    def answer(self, players: Sequence[Playing], replies: Sequence[Reply]) -> None:
+        """Have episodes take the steps that their replies ask for."""
+        for player, reply in zip(players, replies, strict=True):
+            self.moves[asyncio.create_task(player.take(reply))] = player
 
 
-async def _in_rounds(
-    players: Sequence[Playing],
-    moves: Moves,
-    model: LanguageModel,
-    writer: Executor,
-    time: Timekeeper,
-    told: Told,
-    patience: float,
-) -> None:
+async def _in_rounds(hall: _Hall, patience: float) -> None:
     wait, late = math.inf, set[Playing]()  # all begin together
-    while moves:
-        with time.waiting():
-            done = await _round(moves, wait)
-        ready = set(_still([moves.pop(move) for move in done], told))
-        for player in moves.values():
+    while hall.moves:
+        with hall.time.waiting():
+            ready = hall.still(await _round(hall.moves, wait))
+        for player in hall.moves.values():
             player.late += player not in late
-        late = set(moves.values())
-        asking = [player for player in players if player in ready]
+        late = set(hall.moves.values())
+        asking = [player for player in hall.players if player in ready]
         if asking:
             requests = [player.request for player in asking]
-            with time.writing():
-                replies = await _replies(model, requests, writer if late else None)
-            for player, reply in zip(asking, replies, strict=True):
-                moves[asyncio.create_task(player.take(reply))] = player
+            with hall.time.writing():
+                replies = await _replies(hall.model, requests, hall.writer if late else None)
+            hall.answer(asking, replies)
         wait = patience
 
 
@@ -171,38 +190,20 @@ def _written(model: LanguageModel, requests: Sequence[Request]) -> list[Reply]:
     return [replies[place] for place in range(len(requests))]
 
 
-def _still(players: Iterable[Playing], told: Told) -> list[Playing]:
-    """Those that go on."""
-    players = list(players)
-    live = [player for player in players if player.episode is None]
-    if len(live) < len(players):
-        told(len(players) - len(live))
-    return live
-
-
-async def _freely(
-    players: Sequence[Playing],
-    moves: Moves,
-    model: LanguageModel,
-    writer: Executor,
-    time: Timekeeper,
-    told: Told,
-) -> None:
+async def _freely(hall: _Hall) -> None:
     """Write batch after batch, each from those that are ready, until nobody is left."""
     ready: set[Playing] = set()
-    while moves or ready:
-        with time.waiting():
-            done = await _settled(moves, wait=not ready)
-        ready.update(_still([moves.pop(move) for move in done], told))
-        waiting = [player for player in players if player in ready]  # in their order, not in that of their steps
+    while hall.moves or ready:
+        with hall.time.waiting():
+            ready |= hall.still(await _settled(hall.moves, wait=not ready))
+        waiting = [player for player in hall.players if player in ready]  # in their order, not in that of their steps
         if waiting:
-            asking = [waiting[place] for place in model.batches([player.request for player in waiting])[0]]
+            asking = [waiting[place] for place in hall.model.batches([player.request for player in waiting])[0]]
             requests = [player.request for player in asking]
-            with time.writing():
-                replies = await asyncio.get_running_loop().run_in_executor(writer, model.generate, requests)
+            with hall.time.writing():
+                replies = await asyncio.get_running_loop().run_in_executor(hall.writer, hall.model.generate, requests)
             ready.difference_update(asking)
-            for player, reply in zip(asking, replies, strict=True):
-                moves[asyncio.create_task(player.take(reply))] = player
+            hall.answer(asking, replies)
 
 
 async def _settled(moves: Iterable[asyncio.Task[None]], *, wait: bool) -> list[asyncio.Task[None]]:
