@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from fake_server import FakeServer, says
+from fake_server import FakeServer, says, writes
 from test_bad_input import refused
-from test_run_openai import ENDPOINT, SEARCH, clear, writes
+from test_run_openai import ENDPOINT, SEARCH, clear
 
 from eoh_esopt.cli.main import main
 from eoh_esopt.engine.events import EVENTS, GIVEN, Event, read_events

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -13,10 +12,10 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
-from fake_server import Behaviour, FakeServer, is_silent, says
+from fake_server import Behaviour, FakeServer, is_silent, says, writes
 from test_bad_input import refused
 
 from eoh_esopt.cli.main import main
@@ -30,17 +29,6 @@ PROGRAM = "from eoh_esopt.cli.main import main; main()"
 ENDPOINT = ("run", "tsp_construct", "--backend", "openai", "--model", "org/small")
 SEARCH = ("--method", "eoh", "--budget", "12", "--population", "3", "--directions", "2", "--workers", "2")
 CALLS = 15
-
-
-def writes(body: dict[str, Any]) -> str:
-    """A heuristic, a failing program or prose: which one depends on the prompt and the seed."""
-    asked = f"{body['messages'][0]['content']}/{body['seed']}"
-    number = int.from_bytes(hashlib.blake2b(asked.encode(), digest_size=4).digest(), "little")
-    score = f"distance_matrix[current_node][unvisited_nodes] - {number % 97 / 100} * distance_matrix[destination_node]"
-    choice = "unknown_name" if number % 7 == 0 else f"unvisited_nodes[np.argmin({score}[unvisited_nodes])]"
-    head = "def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):"
-    code = f"```python\nimport numpy as np\n\n{head}\n    return {choice}\n```"
-    return "I would rather not." if number % 5 == 0 else f"{{Look back a little.}}\n{code}\n"
 
 
 def clear(patch: pytest.MonkeyPatch) -> None:

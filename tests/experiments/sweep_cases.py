@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
@@ -10,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from eoh_esopt.engine.events import read_events
 from eoh_esopt.experiments.replicas import Replica
@@ -65,17 +63,6 @@ def playing(behaviours: Callable[[Cell], str]) -> Callable[[Cell, Path, Replica,
         return [sys.executable, "-S", "-c", program, *arguments]
 
     return command
-
-
-def writes(body: dict[str, Any]) -> str:
-    """A heuristic for round trips, a failing one or prose: which one depends on the prompt and the seed."""
-    asked = f"{body['messages'][0]['content']}/{body['seed']}"
-    number = int.from_bytes(hashlib.blake2b(asked.encode(), digest_size=4).digest(), "little")
-    score = f"distance_matrix[current_node][unvisited_nodes] - {number % 97 / 100} * distance_matrix[destination_node]"
-    choice = "unknown_name" if number % 7 == 0 else f"unvisited_nodes[np.argmin({score}[unvisited_nodes])]"
-    head = "def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):"
-    code = f"```python\nimport numpy as np\n\n{head}\n    return {choice}\n```"
-    return "I would rather not." if number % 5 == 0 else f"{{Look back a little.}}\n{code}\n"
 
 
 def story(folder: Path) -> list[str]:

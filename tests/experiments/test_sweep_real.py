@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from fake_server import FakeServer, is_silent, says
-from sweep_cases import begin, bytes_of, states, story, wait_for, writes
+from fake_server import FakeServer, is_silent, says, writes
+from sweep_cases import begin, bytes_of, states, story, wait_for
 
 from eoh_esopt.experiments.run_record import read_run
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 from collections.abc import Callable, Sequence
@@ -182,3 +183,14 @@ def breaks_off(handler: Handler, body: Body) -> None:
     handler.end_headers()
     handler.wfile.write(b'{"choices": [')
     handler.close_connection = True
+
+
+def writes(body: Body) -> str:
+    """A heuristic for round trips, a failing one or prose: which one depends on the prompt and the seed."""
+    asked = f"{body['messages'][0]['content']}/{body['seed']}"
+    number = int.from_bytes(hashlib.blake2b(asked.encode(), digest_size=4).digest(), "little")
+    score = f"distance_matrix[current_node][unvisited_nodes] - {number % 97 / 100} * distance_matrix[destination_node]"
+    choice = "unknown_name" if number % 7 == 0 else f"unvisited_nodes[np.argmin({score}[unvisited_nodes])]"
+    head = "def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):"
+    code = f"```python\nimport numpy as np\n\n{head}\n    return {choice}\n```"
+    return "I would rather not." if number % 5 == 0 else f"{{Look back a little.}}\n{code}\n"
