@@ -79,17 +79,20 @@ def test_a_folder_with_rows_is_taken_as_it_is(tmp_path: Path) -> None:
     assert as_rows(data) == data
 
 
-@pytest.mark.parametrize("damage", ["no parquet", "cut off", "another column"])
+@pytest.mark.parametrize("damage", ["no parquet", "cut off", "another column", "no picture"])
 def test_what_cannot_be_read_is_named(tmp_path: Path, cache: Path, damage: str) -> None:
     """Else a download that broke off ends in a stack trace, or half of it is taken for the whole."""
     data = published(tmp_path / "data", 40)
     bad = data / "DocVQA/validation-00001-of-2.parquet"
     if damage == "another column":
         parquet.write_table(parquet.read_table(bad).drop_columns(["ucsf_document_id"]), bad)
+    elif damage == "no picture":
+        rows = [{**question(number), "image": {"bytes": None, "path": "page.png"}} for number in range(2)]
+        parquet.write_table(pyarrow.Table.from_pylist(rows), bad)
     else:
         bad.write_bytes(b"PAR1" if damage == "no parquet" else bad.read_bytes()[:-50])
-    remedy = "has no column 'ucsf_document_id'" if damage == "another column" else "Fetch the file again"
-    with pytest.raises(UserError, match=remedy) as refused:
+    told = {"another column": "has no column 'ucsf_document_id'", "no picture": "question '0' has no picture"}
+    with pytest.raises(UserError, match=told.get(damage, "Fetch the file again")) as refused:
         as_rows(data)
     assert str(bad) in str(refused.value)
     assert not list((cache / "docvqa").glob("parquet-*"))

@@ -195,3 +195,18 @@ def test_time_that_others_spent_is_not_the_agents_fault(slow: str) -> None:
     with pytest.raises(InfraFailed, match=r"episode_seconds = 0\.1") as failed:
         asyncio.run(one())
     assert failed.value.kind == slow
+
+
+def test_getting_sites_ready_is_not_the_episodes_time() -> None:
+    """Sites that take minutes to be put back would leave an episode no time, and the model be blamed for it."""
+
+    def page(command: str, count: int) -> dict[str, Any]:
+        time.sleep(0.3 if command == "open" else 0)
+        return {}
+
+    async def one() -> None:
+        environment = WebEnvironment(TASK, fleet_of(page), 0, 0.0, 0.25)
+        await environment.reset()
+        await environment.step(Action("go_backward"))
+
+    asyncio.run(one())

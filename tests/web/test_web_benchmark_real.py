@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from made_up_site import Answer, Asked, Site, site
 from web_agents import play_all
+from web_cases import resetting_lite, task_of
 
-from train_adapters.webarena.adapter import make_adapter
 from train_adapters.webarena.benchmark_checks import BenchmarkChecks
 from train_adapters.webarena.benchmark_programs import read_call
 from train_adapters.webarena.browser.client import Browser, BrowserOptions
@@ -183,24 +183,9 @@ def test_a_task_with_login_reset_and_program_is_played_and_judged(tmp_path: Path
         for target in config["eval"]["program_html"]
     }
     with site(MembersGitlab(wanted)) as running:
-        (tmp_path / "sites.toml").write_text(
-            f'accounts = "published"\n[[sets]]\ngitlab = "{running.url}"\nreset_urls = ["{running.url}/reset"]\n'
-        )
-        adapter = make_adapter(
-            "webarena-lite",
-            sites=str(tmp_path / "sites.toml"),
-            mutating="reset",
-            judge="benchmark",
-            judge_model="nobody",
-            browsers=1,
-            view="axtree",
-        )
-        task = next(
-            task
-            for split in ("train", "val", "test")
-            for task in adapter.tasks(split)
-            if task.payload["webarena_id"] == config["task_id"]
-        )
+        there = (f'gitlab = "{running.url}"', f'reset_urls = ["{running.url}/reset"]')
+        adapter = resetting_lite(tmp_path, ('accounts = "published"', "[[sets]]", *there))
+        task = task_of(adapter, config["task_id"])
         invites, looks, late = (replace(task, id=name) for name in ("invites", "looks", "late"))
         exit_ = ("exit", "", "")
         click = ("Click", "Invite", "")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from made_up_site import Answer, Asked, site
 from web_agents import play_all
+from web_cases import task_of
 
 from operators.errors import UserError
 from train_adapters.adapter import AgentTask
@@ -73,12 +74,7 @@ def test_the_trace_is_judged(tmp_path: Path, gitlab: str) -> None:
     adapter = make_adapter(
         "webarena-lite", sites=sites_file(tmp_path, f'[[sets]]\ngitlab = "{gitlab}"\n'), view="axtree"
     )
-    task = next(
-        task
-        for split in ("train", "val", "test")
-        for task in adapter.tasks(split)
-        if task.payload["webarena_id"] == _TODOS
-    )
+    task = task_of(adapter, _TODOS)
     names = ("goes", "says so", "goes elsewhere", "says nothing")
     right, says, elsewhere, nothing = (replace(task, id=name) for name in names)
     exit_ = ("exit", "", "")

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 from made_up_site import NEVER, Answer, Asked, Site, site
+from web_cases import resetting_lite
 
 from eoh_esopt.engine.timings import Timekeeper, Timings
 from eoh_esopt.models.protocol import Request
 from eoh_esopt.testing.scripted_model import ScriptedModel
 from train_adapters.adapter import AgentTask, Ending, Episode
 from train_adapters.rollout import Job, Table, play
-from train_adapters.webarena.adapter import WebAdapter, make_adapter
+from train_adapters.webarena.adapter import WebAdapter
 
 
 @dataclass
@@ -75,17 +76,7 @@ def task_of(web: WebAdapter) -> AgentTask:
 
 def adapter(folder: Path, running: Site, how: Sequence[str]) -> WebAdapter:
     """WebArena on the made-up GitLab, with a way to put it back."""
-    (folder / "sites.toml").write_text("\n".join(("[[sets]]", f'gitlab = "{running.url}"', *how)))
-    made = make_adapter(
-        "webarena-lite",
-        sites=str(folder / "sites.toml"),
-        mutating="reset",
-        judge="benchmark",
-        judge_model="nobody",
-        browsers=1,
-        view="axtree",
-        navigation_seconds=20,
-    )
+    made = resetting_lite(folder, ("[[sets]]", f'gitlab = "{running.url}"', *how), navigation_seconds=20)
     made._settings = replace(made._settings, retries=0, pause=0.01)
     return made
 

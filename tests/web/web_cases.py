@@ -1,12 +1,13 @@
-"""A small training on local tasks that a scripted model can solve."""
+"""What the tests play: a small training on local tasks, and WebArena's tasks on sites that are made up."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from train_adapters.adapter import AgentTask
+from train_adapters.adapter import SPLITS, AgentTask
 from train_adapters.config import TrainConfig
-from train_adapters.webarena.adapter import WebAdapter, WebSettings
+from train_adapters.webarena.adapter import WebAdapter, WebSettings, make_adapter
 from train_adapters.webarena.browser.client import Browser, BrowserOptions
 from train_adapters.webarena.failures import Breaker
 from train_adapters.webarena.fleet import Fleet, Seat
@@ -42,3 +43,30 @@ def config() -> TrainConfig:
     return TrainConfig(
         "webarena", "scripted", generations=2, directions=2, batch=2, seed=1, evaluate_every=0
     ).resolved()
+
+
+def resetting_lite(folder: Path, sites: Sequence[str], navigation_seconds: float = 30.0) -> WebAdapter:
+    """WebArena on made-up sites that are put back, judged by its own checks, in one browser.
+
+    Args:
+        folder: for the file of sites.
+        sites: lines of that file.
+        navigation_seconds: limit of a page.
+    """
+    (folder / "sites.toml").write_text("\n".join(sites))
+    return make_adapter(
+        "webarena-lite",
+        sites=str(folder / "sites.toml"),
+        mutating="reset",
+        judge="benchmark",
+        judge_model="nobody",
+        browsers=1,
+        view="axtree",
+        navigation_seconds=navigation_seconds,
+    )
+
+
+def task_of(adapter: WebAdapter, number: int) -> AgentTask:
+    """The task that WebArena knows by a number."""
+    tasks = (task for split in SPLITS for task in adapter.tasks(split))
+    return next(task for task in tasks if task.payload["webarena_id"] == number)

@@ -20,7 +20,7 @@ from operators.errors import UserError
 
 _SEED = 20260627
 _ROWS = 64  # in memory at a time, with their pictures
-_COLUMNS = ("questionId", "question", "answers", "image", "ucsf_document_id", "ucsf_document_page_no")
+_COLUMNS = ("questionId", "question", "answers", "image", "ucsf_document_id")
 _PAGES = "pages"
 
 
@@ -64,13 +64,23 @@ def _write(folder: Path, files: Sequence[Path]) -> None:
     documents: dict[str, list[str]] = {}
     for path in files:
         for row in _rows(path):
-            page = f"{_PAGES}/{row['ucsf_document_id']}_{row['ucsf_document_page_no']}.png"
-            (folder / page).write_bytes(row["image"]["bytes"])
+            picture = _picture(row, path)
+            page = f"{_PAGES}/{hashlib.sha256(picture).hexdigest()[:24]}.png"
+            (folder / page).write_bytes(picture)
             fields = {"id": row["questionId"], "doc_id": row["ucsf_document_id"], "image": page}
             fields |= {"question": row["question"], "answers": row["answers"]}
             documents.setdefault(row["ucsf_document_id"], []).append(json.dumps(fields) + "\n")
     for split, names in _splits(sorted(documents)).items():
         (folder / f"{split}.jsonl").write_text("".join(line for name in names for line in documents[name]))
+
+
+def _picture(row: Mapping[str, Any], path: Path) -> bytes:
+    """The bytes of the page."""
+    image = row["image"]
+    picture = image.get("bytes") if isinstance(image, Mapping) else None
+    if not isinstance(picture, bytes) or not picture:
+        raise UserError(f"{path}: question {row['questionId']!r} has no picture. Fetch the files with their pictures.")
+    return picture
 
 
 def _splits(names: Sequence[str]) -> Mapping[str, Sequence[str]]:

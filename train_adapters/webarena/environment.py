@@ -57,7 +57,7 @@ class WebEnvironment:
         fleet: browsers and their sites.
         retries: how often the beginning of an episode is tried again, when nothing has happened yet.
         pause: seconds before the first of those tries, twice as long before the next.
-        seconds: limit of the whole episode.
+        seconds: limit of the episode from its first page on.
     """
 
     def __init__(self, task: AgentTask, fleet: Fleet, retries: int, pause: float, seconds: float) -> None:
@@ -96,6 +96,7 @@ class WebEnvironment:
                 await self._fleet.run(time.sleep, self._pause * 2**retry)
             else:
                 self._fleet.breaker.worked(self._sites)
+                self._began = time.monotonic()  # putting sites back and logging in are not the episode's time
                 return
 
     def _open(self, seat: Seat) -> dict[str, Any]:
